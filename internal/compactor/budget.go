@@ -1,0 +1,73 @@
+package compactor
+
+import "math"
+
+// Budget is what a plan knows about a model's context window and how full it may get. Token counts are whole tokens.
+type Budget struct {
+	// Window is the context window: input and output together.
+	Window int
+	// MaxInput is the input limit where it is lower than the window; 0 means the window.
+	MaxInput int
+	// Margin is kept free because the count is an estimate.
+	Margin int
+	// CompactAt and CompactTo are shares of the window, 0 < CompactTo < CompactAt <= 1.
+	CompactAt, CompactTo float64
+}
+
+// Limits are the thresholds of one request, in tokens, overhead included.
+type Limits struct {
+	// Window is the context window.
+	Window int
+	// Hard is what the model accepts as input beside the requested output.
+	Hard int
+	// Trigger starts the chain, at or above it.
+	Trigger int
+	// Target is where the chain stops. It is a goal, not a promise.
+	Target int
+}
+
+// The shares of the window to which values that vary from request to request are rounded up. Without it every small
+// change would move all cuts of the past.
+const (
+	overheadSteps = 64
+	outputSteps   = 16
+)
+
+// Limits returns the thresholds for a request that asks for at most so many tokens of output; 0 reserves none. The
+// requested output is rounded up to a 16th of the window.
+func (b Budget) Limits(requestedOutput int) Limits {
+	return b.limits(roundUp(requestedOutput, b.Window/outputSteps))
+}
+
+func (b Budget) limits(output int) Limits {
+	input := b.Window
+	if b.MaxInput > 0 {
+		input = min(input, b.MaxInput)
+	}
+	// A client that reserves nearly the whole window for output would leave no room for any history at all.
+	hard := max(min(input, b.Window-output)-b.Margin, b.Window/4)
+	l := Limits{Window: b.Window, Hard: hard, Trigger: atLeast(b.Window, b.CompactAt), Target: share(b.Window, b.CompactTo)}
+	if hard < l.Trigger {
+		l.Trigger, l.Target = hard, share(hard, b.CompactTo/b.CompactAt)
+	}
+	return l
+}
+
+// overheadUnit is the number of tokens to a multiple of which the overhead and the head are rounded up.
+func (b Budget) overheadUnit() int { return max(1, b.Window/overheadSteps) }
+
+// gap is how far the conversation may grow from one cut to the next.
+func (l Limits) gap() int { return l.Trigger - l.Target }
+
+// share returns the whole tokens in a share of total.
+func share(total int, of float64) int { return int(float64(total) * of) }
+
+// atLeast returns the smallest whole number of tokens that is at least a share of total.
+func atLeast(total int, of float64) int { return int(math.Ceil(float64(total) * of)) }
+
+func roundUp(n, unit int) int {
+	if unit <= 1 || n <= 0 {
+		return max(n, 0)
+	}
+	return (n + unit - 1) / unit * unit
+}

@@ -1,0 +1,92 @@
+package compactor
+
+// Conversation is what a request says, as a value: a compactor returns a new one and leaves its input as it was.
+type Conversation struct {
+	// Items are in the order of the request.
+	Items []Item
+	// Overhead is the size of what is sent beside the items: tools, instructions, response format and framing.
+	Overhead Size
+	// Counter measured the items and measures what compactors add.
+	Counter Counter
+
+	// target is the plan's, in tokens with the overhead, for what is a share of it.
+	target int
+	// unprotected switches everything off that goes beyond the strategies this package follows: guards, pins, grouping by
+	// id, rounding and re-arming. Only tests do, to compare with behaviour recorded elsewhere.
+	unprotected bool
+}
+
+// NewConversation groups the items and measures those whose Size is zero. It copies items.
+func NewConversation(items []Item, overhead Size, counter Counter) Conversation {
+	return newConversation(items, overhead, counter, false)
+}
+
+func newConversation(items []Item, overhead Size, counter Counter, unprotected bool) Conversation {
+	c := Conversation{Items: append([]Item(nil), items...), Overhead: overhead, Counter: counter, unprotected: unprotected}
+	for i := range c.Items {
+		c.Items[i].preset = c.Items[i].Pinned
+		if c.Items[i].Size == (Size{}) {
+			c.Items[i].Size = counter.Measure(c.Items[i])
+		}
+	}
+	if unprotected {
+		groupByPosition(c.Items)
+	} else {
+		groupItems(c.Items)
+	}
+	markBeginning(c.Items)
+	return c
+}
+
+// Size returns the size of all items together, without the overhead.
+func (c Conversation) Size() Size { return sizeOf(c.Items) }
+
+// Tokens returns the tokens of all items together, without the overhead.
+func (c Conversation) Tokens() int { return c.Counter.Tokens(c.Size()) }
+
+// with returns the conversation with other items.
+func (c Conversation) with(items []Item) Conversation {
+	c.Items = items
+	return c
+}
+
+// measured returns the item with its size.
+func (c Conversation) measured(item Item) Item {
+	item.Size = c.Counter.Measure(item)
+	return item
+}
+
+// tokens returns the tokens of one item alone.
+func (c Conversation) tokens(item Item) int { return c.Counter.Tokens(item.Size) }
+
+func sizeOf(items []Item) Size {
+	var sum Size
+	for i := range items {
+		sum = sum.Plus(items[i].Size)
+	}
+	return sum
+}
+
+// markBeginning marks the leading system items and the user items before the first model-made one. Both are read off the
+// whole request, once: after a cut the first model-made item left may stand behind a much later user item.
+func markBeginning(items []Item) {
+	leading := true
+	for i := range items {
+		if items[i].ModelMade() {
+			return
+		}
+		leading = leading && items[i].Role == System && items[i].Mark == ""
+		items[i].head = leading
+		items[i].opening = items[i].said()
+	}
+}
+
+// newestSaid returns the index of the newest item the user wrote, or -1.
+func newestSaid(items []Item) int {
+	for i := len(items) - 1; i >= 0; i-- {
+		if items[i].said() {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,30 @@
+package compactor
+
+import "context"
+
+// Unprotected is NewConversation with every protection switched off.
+func Unprotected(items []Item, overhead Size, counter Counter) Conversation {
+	return newConversation(items, overhead, counter, true)
+}
+
+// CallPoint applies the plan once to the whole conversation, as a hook does.
+func (p Plan) CallPoint(ctx context.Context, c Conversation) Outcome {
+	r := newReplay(p, c, 0)
+	for _, item := range r.input {
+		r.append(item)
+	}
+	r.present = true
+	r.callPoint(ctx)
+	return r.outcome()
+}
+
+// RunStep runs one compactor on the whole conversation for a target of so many tokens, without overhead.
+func RunStep(ctx context.Context, compactor Compactor, c Conversation, target int) (Conversation, Report) {
+	p := protection{opening: true, window: target * 5 / 2, target: target}
+	if !c.unprotected {
+		c.Items = Plan{Chain: Chain{{Compactor: compactor}}}.recognized(c.Items)
+	}
+	c.Items, c.target = append([]Item(nil), c.Items...), target
+	p.apply(c)
+	return Step{Compactor: compactor}.run(ctx, c, target)
+}

@@ -1,0 +1,218 @@
+package compactor
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Placement says where a note about removed items stands.
+type Placement uint8
+
+// The placements.
+const (
+	Separate Placement = iota // a user item of its own
+	Merge                     // in front of the text of the next user item
+	Silent                    // nowhere
+)
+
+// Note describes the note that stands for removed items. There is one in a conversation, whichever compactor removed them.
+type Note struct {
+	// Template is its first line; {num_removed} stands for the number of removed items. Empty means no note.
+	Template string
+	// Placement is where it stands.
+	Placement Placement
+	// QuoteShare is the share of the target that quoted user texts may take, 0 to 1; 0 quotes nothing.
+	QuoteShare float64
+}
+
+const (
+	numRemoved   = "{num_removed}"
+	imageRemoved = "[image removed]"
+	// A quote shorter than this many tokens says too little to be worth its frame.
+	minQuoteTokens = 32
+)
+
+func (n Note) silent() bool { return n.Template == "" || n.Placement == Silent }
+
+// past is what a note stands for.
+type past struct {
+	// quotes are texts of the user, oldest first.
+	quotes []string
+	// images is the number of images that were removed and are not mentioned in a quote.
+	images int
+}
+
+// pastOf collects what the items at the given places said, in order, earlier notes among them included.
+func pastOf(items []Item, removed []int) past {
+	var p past
+	for _, i := range removed {
+		it := items[i]
+		p.quotes = append(p.quotes, it.past.quotes...)
+		p.images += it.past.images
+		if it.said() {
+			p.quotes = append(p.quotes, quotable(it))
+		} else {
+			p.images += len(it.Media.Images)
+		}
+	}
+	return p
+}
+
+// quotable is a user item's text with a stub for each image, so that a text about an image does not dangle.
+func quotable(it Item) string {
+	stubs := strings.TrimSpace(strings.Repeat(imageRemoved+" ", len(it.Media.Images)))
+	if it.Text == "" || stubs == "" {
+		return it.Text + stubs
+	}
+	return it.Text + "\n" + stubs
+}
+
+// item returns the note for so many removed items, its quotes bounded by budget tokens.
+func (n Note) item(c Conversation, removed int, p past, budget int, mark string) Item {
+	p.quotes = n.choose(c, p.quotes, budget)
+	note := Item{Role: User, HasText: true, Editable: true, Source: Added, Mark: mark}
+	note.Text, note.past = n.text(removed, p), p
+	return c.measured(note)
+}
+
+// text writes the note. A quote is framed by its length, so that nothing in it can be taken for the end of it.
+func (n Note) text(removed int, p past) string {
+	var b strings.Builder
+	b.WriteString(strings.ReplaceAll(n.Template, numRemoved, strconv.Itoa(removed)))
+	for _, quote := range p.quotes {
+		fmt.Fprintf(&b, "\n\n[Earlier message of the user, %d characters, for reference:]\n%s", utf8.RuneCountInString(quote), quote)
+	}
+	if p.images > 0 {
+		fmt.Fprintf(&b, "\n\n%s x %d", imageRemoved, p.images)
+	}
+	return b.String()
+}
+
+// choose returns the quotes that fit into budget tokens: all of them, else the newest, a long one with head and tail.
+func (n Note) choose(c Conversation, quotes []string, budget int) []string {
+	if budget <= 0 {
+		return nil
+	}
+	quotes = nonBlank(quotes)
+	if c.tokens(quoteItem(c, quotes...)) <= budget {
+		return quotes
+	}
+	first := len(quotes)
+	chosen := append([]string(nil), quotes...)
+	for left := budget; first > 0; first-- {
+		// One long text must not push out all the others.
+		limit := min(left, max(budget/2, minQuoteTokens))
+		if limit < minQuoteTokens {
+			break
+		}
+		short, ok := shortenItem(c, quoteItem(c, chosen[first-1]), limit, 0.5, quoteMarker)
+		if !ok {
+			break
+		}
+		chosen[first-1] = short.Text
+		left -= c.tokens(short)
+	}
+	return chosen[first:]
+}
+
+func quoteItem(c Conversation, quotes ...string) Item {
+	return c.measured(Item{Role: User, HasText: true, Source: Added, Text: strings.Join(quotes, "\n\n")})
+}
+
+func quoteMarker(omitted int) string { return fmt.Sprintf(" [... %d characters ...] ", omitted) }
+
+func nonBlank(texts []string) []string {
+	var kept []string
+	for _, text := range texts {
+		if strings.TrimSpace(text) != "" {
+			kept = append(kept, text)
+		}
+	}
+	return kept
+}
+
+// put places the note before items[place], or merges it into a user item.
+func (n Note) put(c Conversation, items []Item, place int, note Item) []Item {
+	if n.Placement == Merge {
+		if i := mergeInto(items, place); i >= 0 {
+			items[i].Prefix, items[i].past = note.Text, note.past
+			items[i] = c.measured(items[i])
+			return items
+		}
+	}
+	// Nothing may stand between a call and its result.
+	for place < len(items) && items[place].Role == ToolResult {
+		place++
+	}
+	return slices.Insert(items, place, note)
+}
+
+// mergeInto returns the index of the user item that takes the note in front of its text: the next one, else the newest.
+func mergeInto(items []Item, place int) int {
+	for i := place; i < len(items); i++ {
+		if items[i].said() && items[i].Editable {
+			return i
+		}
+	}
+	if i := newestSaid(items); i >= 0 && items[i].Editable {
+		return i
+	}
+	return -1
+}
+
+// unmerged returns the item without a note in front.
+func (c Conversation) unmerged(it Item) Item {
+	if it.Prefix == "" {
+		return it
+	}
+	it.Prefix, it.past = "", past{}
+	return c.measured(it)
+}
+
+// recognize finds a note of this template in a text that came back in the client's own history.
+func (n Note) recognize(text string) (past, bool) {
+	rest, ok := n.cutTemplate(text)
+	if !ok {
+		return past{}, false
+	}
+	var p past
+	for rest != "" {
+		var length int
+		if _, err := fmt.Sscanf(rest, "\n\n[Earlier message of the user, %d characters, for reference:]", &length); err == nil {
+			_, quote, _ := strings.Cut(rest, ":]\n")
+			quote, rest = cutRunes(quote, length)
+			p.quotes = append(p.quotes, quote)
+			continue
+		}
+		if _, err := fmt.Sscanf(rest, "\n\n"+imageRemoved+" x %d", &p.images); err == nil {
+			return p, true
+		}
+		return past{}, false
+	}
+	return p, true
+}
+
+// cutTemplate removes the first line of a note from text. It reports false when text does not begin with one.
+func (n Note) cutTemplate(text string) (string, bool) {
+	before, after, found := strings.Cut(n.Template, numRemoved)
+	rest, ok := strings.CutPrefix(text, before)
+	if !found || !ok {
+		return rest, ok && before != ""
+	}
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	return strings.CutPrefix(rest[digits:], strings.ReplaceAll(after, numRemoved, rest[:digits]))
+}
+
+// cutRunes splits text after n characters.
+func cutRunes(text string, n int) (string, string) {
+	for i := range text {
+		if n == 0 {
+			return text[:i], text[i:]
+		}
+		n--
+	}
+	return text, ""
+}

@@ -1,0 +1,232 @@
+package compactor
+
+import "context"
+
+// replay is the state of a conversation while its call points pass.
+type replay struct {
+	plan   Plan
+	limits Limits
+	input  []Item
+
+	state    Conversation
+	size     Size // of the state's items
+	overhead int  // tokens to add to the state's: the overhead, and what rounding adds to it and the head
+
+	appended  int  // items so far
+	protected bool // the state's pins are those of this call point
+	chain     rearm
+	steps     []stepState
+	present   bool // this is the last call point
+	out       Outcome
+	saved     []savedSize
+}
+
+// stepState is what a step with a condition of its own remembers.
+type stepState struct {
+	rearm
+	target int // tokens, overhead included
+	seen   int // items appended when an always running step looked last
+}
+
+// savedSize is what one run of a step saved.
+type savedSize struct {
+	compactor string
+	size      Size
+}
+
+// recognizer is a compactor that knows its own marks when a client sends them back as part of its history.
+type recognizer interface {
+	recognize(item Item) (Item, bool)
+}
+
+func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
+	r := &replay{plan: p, limits: p.Budget.Limits(requestedOutput), input: c.Items}
+	if c.unprotected {
+		r.limits = p.Budget.limits(requestedOutput)
+	} else {
+		r.input = p.recognized(c.Items)
+		r.overhead = roundedOverhead(p.Budget, c)
+	}
+	r.state = c.with(make([]Item, 0, len(c.Items)))
+	r.state.target = r.limits.Target
+	r.chain = rearm{threshold: r.limits.Trigger}
+	r.steps = make([]stepState, len(p.Chain))
+	for i, step := range p.Chain {
+		r.steps[i] = stepState{rearm: rearm{threshold: step.Condition.Trigger}, target: step.Condition.Target}
+		if !step.Condition.own() {
+			r.steps[i].target = r.limits.Target
+		}
+	}
+	r.out = Outcome{Limits: r.limits, Before: c.Counter.Tokens(c.Size().Plus(c.Overhead))}
+	return r
+}
+
+// roundedOverhead rounds the overhead and the head together: system prompts hold dates and listings, and a past cut must
+// not move because one of them became a word longer.
+func roundedOverhead(b Budget, c Conversation) int {
+	var head Size
+	for i := range c.Items {
+		if c.Items[i].head {
+			head = head.Plus(c.Items[i].Size)
+		}
+	}
+	exact := c.Counter.Tokens(head)
+	return roundUp(c.Counter.Tokens(c.Overhead)+exact, b.overheadUnit()) - exact
+}
+
+// recognized returns the items with the marks of the plan's compactors.
+func (p Plan) recognized(items []Item) []Item {
+	items = append([]Item(nil), items...)
+	for _, step := range p.Chain {
+		r, ok := step.Compactor.(recognizer)
+		for i := range items {
+			if ok && items[i].Mark == "" {
+				items[i], _ = r.recognize(items[i])
+			}
+		}
+	}
+	markBeginning(items)
+	return items
+}
+
+func (r *replay) append(item Item) {
+	r.state.Items = append(r.state.Items, item)
+	r.size = r.size.Plus(item.Size)
+	r.appended++
+}
+
+// tokens is the size of the state as it is compared with thresholds.
+func (r *replay) tokens() int {
+	if r.state.unprotected {
+		return r.state.Counter.Tokens(r.size.Plus(r.state.Overhead))
+	}
+	return r.state.Counter.Tokens(r.size) + r.overhead
+}
+
+// callPoint applies the plan to the state.
+func (r *replay) callPoint(ctx context.Context) {
+	started := r.chain.due(r.tokens())
+	changed := false
+	r.protected = false
+	for i, step := range r.plan.Chain {
+		if r.due(i, started) {
+			did := r.run(ctx, i)
+			changed = changed || did && !step.Condition.own()
+		}
+	}
+	if started {
+		r.endChain(changed)
+	}
+}
+
+// due reports whether step i runs now.
+func (r *replay) due(i int, started bool) bool {
+	condition, state := r.plan.Chain[i].Condition, &r.steps[i]
+	switch {
+	case condition.Never:
+		return false
+	case condition.Always:
+		return state.seen < r.appended
+	case condition.own():
+		return state.due(r.tokens())
+	default:
+		return started && (r.plan.RunAll || r.tokens() > state.target)
+	}
+}
+
+// run applies step i to the state and reports whether it changed anything.
+func (r *replay) run(ctx context.Context, i int) bool {
+	step, state := r.plan.Chain[i], &r.steps[i]
+	overhead := r.tokens() - r.state.Counter.Tokens(r.size)
+	seen := r.seen(i)
+	after, report := step.run(ctx, r.before(seen), state.target-overhead)
+	if r.present {
+		r.out.Reports = append(r.out.Reports, report)
+	}
+	changed := report.Result == Compacted
+	if changed {
+		items := make([]Item, 0, seen+len(after.Items)+len(r.input)-r.appended)
+		r.state = r.state.with(append(append(items, r.state.Items[:seen]...), after.Items...))
+		r.size = r.size.Minus(report.saved)
+		r.saved = append(r.saved, savedSize{compactor: step.Name(), size: report.saved})
+		r.out.New = r.out.New || r.present
+	}
+	state.seen = r.appended
+	if step.Condition.own() && !step.Condition.Always && !r.state.unprotected {
+		state.after(changed, r.tokens(), Limits{Hard: r.limits.Hard, Trigger: step.Condition.Trigger, Target: state.target})
+	}
+	return changed
+}
+
+// seen returns the number of leading items of the state that step i need not look at. A step that always runs would leave
+// alone again what it left alone once.
+func (r *replay) seen(i int) int {
+	if !r.plan.Chain[i].Condition.Always {
+		return 0
+	}
+	return max(0, len(r.state.Items)-(r.appended-r.steps[i].seen))
+}
+
+// before returns the state from an item on, with its pins. The pins of the whole state are set at most once per call point, and
+// not at all for a look at the newest items.
+func (r *replay) before(seen int) Conversation {
+	p := protection{opening: r.plan.ProtectOpening, window: r.limits.Window, target: r.limits.Target}
+	if seen > 0 {
+		newest := r.state.with(r.state.Items[seen:])
+		p.apply(newest)
+		return newest
+	}
+	if !r.protected {
+		expired := p.apply(r.state)
+		r.protected = true
+		if r.present {
+			r.out.PinnedExpired = expired
+		}
+	}
+	return r.state
+}
+
+func (r *replay) endChain(changed bool) {
+	tokens := r.tokens()
+	r.out.ChainRuns++
+	if !r.state.unprotected {
+		r.chain.after(changed, tokens, r.limits)
+	}
+	if !r.present {
+		return
+	}
+	r.out.TargetMissed = tokens > r.limits.Target
+	if changed {
+		return
+	}
+	for i := range r.out.Reports {
+		if r.out.Reports[i].Result == Unchanged {
+			r.out.Reports[i].Result = Irreducible
+		}
+	}
+}
+
+// outcome turns saved sizes into tokens one after the other, so that rounding never loses or gains one.
+func (r *replay) outcome() Outcome {
+	counter := r.state.Counter
+	r.out.Conversation = r.state
+	r.out.Changed = len(r.saved) > 0
+	size := sizeOf(r.input).Plus(r.state.Overhead)
+	for _, saved := range r.saved {
+		left := size.Minus(saved.size)
+		r.out.save(saved.compactor, counter.Tokens(size)-counter.Tokens(left))
+		size = left
+	}
+	r.out.After = counter.Tokens(size)
+	return r.out
+}
+
+func (o *Outcome) save(compactor string, tokens int) {
+	for i := range o.Savings {
+		if o.Savings[i].Compactor == compactor {
+			o.Savings[i].Tokens += tokens
+			return
+		}
+	}
+	o.Savings = append(o.Savings, Saving{Compactor: compactor, Tokens: tokens})
+}

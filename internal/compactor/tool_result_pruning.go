@@ -1,0 +1,83 @@
+package compactor
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// ToolResultPruning replaces old large tool results by a placeholder, oldest first, until the target is reached. Calls and
+// ids stay. It follows Haystack's ToolResultPruning.
+type ToolResultPruning struct {
+	// MinKeepSteps is the number of newest groups with tool calls, over the whole conversation, whose results stay.
+	MinKeepSteps int
+	// MinTokens is the size of the largest result left alone.
+	MinTokens int
+	// Placeholder takes the result's place; {tool_name} stands for the tool's name.
+	Placeholder string
+	// SkipTools are the names of tools whose results stay.
+	SkipTools []string
+	// SkipTextPrefix keeps results that begin with one of these.
+	SkipTextPrefix []string
+}
+
+// Name returns tool_result_pruning.
+func (ToolResultPruning) Name() string { return "tool_result_pruning" }
+
+// Compact replaces results. What another strategy wrote is left alone, but for shortened results: once old they go too.
+func (t ToolResultPruning) Compact(_ context.Context, c Conversation, target int) (Conversation, error) {
+	tokens := c.Tokens()
+	keep := newestCalling(c.Items, t.MinKeepSteps)
+	items := c.Items
+	for i := range c.Items {
+		if tokens <= target {
+			break
+		}
+		was := c.Items[i]
+		if was.Role != ToolResult || !was.Editable || was.Pinned || was.kept || keep[was.group] || t.skips(was) || c.tokens(was) <= t.MinTokens {
+			continue
+		}
+		placeholder := was
+		placeholder.Text, placeholder.Media, placeholder.Mark = t.placeholder(was), Media{}, t.Name()
+		placeholder = c.measured(placeholder)
+		if c.tokens(placeholder) >= c.tokens(was) {
+			continue
+		}
+		items = replaced(items, c.Items, i, placeholder)
+		tokens -= c.tokens(was) - c.tokens(placeholder)
+	}
+	return c.with(items), nil
+}
+
+func (t ToolResultPruning) placeholder(result Item) string {
+	return strings.ReplaceAll(t.Placeholder, "{tool_name}", result.Tool)
+}
+
+func (t ToolResultPruning) skips(result Item) bool {
+	if result.Mark != "" && result.Mark != (ToolResultCap{}).Name() {
+		return true
+	}
+	return slices.Contains(t.SkipTools, result.Tool) || slices.ContainsFunc(t.SkipTextPrefix, func(prefix string) bool {
+		return strings.HasPrefix(result.Text, prefix)
+	})
+}
+
+// recognize marks a placeholder that came back in the client's own history.
+func (t ToolResultPruning) recognize(item Item) (Item, bool) {
+	if item.Role != ToolResult || item.Text != t.placeholder(item) {
+		return item, false
+	}
+	item.Mark = t.Name()
+	return item, true
+}
+
+// newestCalling returns the newest n groups with tool calls.
+func newestCalling(items []Item, n int) map[int]bool {
+	groups := map[int]bool{}
+	for i := len(items) - 1; i >= 0 && len(groups) < n; i-- {
+		if len(items[i].Calls) > 0 {
+			groups[items[i].group] = true
+		}
+	}
+	return groups
+}
