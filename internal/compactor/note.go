@@ -31,7 +31,7 @@ type Note struct {
 const (
 	numRemoved   = "{num_removed}"
 	imageRemoved = "[image removed]"
-	// A quote shorter than this many tokens says too little to be worth its frame.
+	// A text cut down to fewer tokens than this says too little to be quoted.
 	minQuoteTokens = 32
 )
 
@@ -100,22 +100,23 @@ func (n Note) choose(c Conversation, quotes []string, budget int) []string {
 	if c.tokens(quoteItem(c, quotes...)) <= budget {
 		return quotes
 	}
-	first := len(quotes)
-	chosen := append([]string(nil), quotes...)
-	for left := budget; first > 0; first-- {
-		// One long text must not push out all the others.
-		limit := min(left, max(budget/2, minQuoteTokens))
-		if limit < minQuoteTokens {
-			break
+	// One long text must not push out all the others.
+	most := max(budget/2, minQuoteTokens)
+	var chosen []string
+	for _, quote := range slices.Backward(quotes) {
+		item := quoteItem(c, quote)
+		if limit := min(budget, most); c.tokens(item) > limit {
+			short, ok := shortenItem(c, item, limit, 0.5, quoteMarker)
+			if !ok || limit < minQuoteTokens {
+				continue
+			}
+			item = short
 		}
-		short, ok := shortenItem(c, quoteItem(c, chosen[first-1]), limit, 0.5, quoteMarker)
-		if !ok {
-			break
-		}
-		chosen[first-1] = short.Text
-		left -= c.tokens(short)
+		chosen = append(chosen, item.Text)
+		budget -= c.tokens(item)
 	}
-	return chosen[first:]
+	slices.Reverse(chosen)
+	return chosen
 }
 
 func quoteItem(c Conversation, quotes ...string) Item {
