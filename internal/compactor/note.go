@@ -106,11 +106,13 @@ func (n Note) choose(c Conversation, quotes []string, budget int) []string {
 	for _, quote := range slices.Backward(quotes) {
 		item := quoteItem(c, quote)
 		if limit := min(budget, most); c.tokens(item) > limit {
-			short, ok := shortenItem(c, item, limit, 0.5, quoteMarker)
-			if !ok || limit < minQuoteTokens {
+			if limit < minQuoteTokens {
 				continue
 			}
-			item = short
+			item = shortenItem(c, item, limit, 0.5, quoteMarker)
+			if c.tokens(item) > limit {
+				continue
+			}
 		}
 		chosen = append(chosen, item.Text)
 		budget -= c.tokens(item)

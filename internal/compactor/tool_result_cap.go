@@ -30,8 +30,8 @@ func (t ToolResultCap) Compact(_ context.Context, c Conversation, target int) (C
 		if was.Role != ToolResult || !was.Editable || was.Pinned || !was.Media.Empty() || c.tokens(was) <= t.MaxTokens {
 			continue
 		}
-		cut, ok := shortenItem(c, was, t.MaxTokens, t.HeadShare, marker(was))
-		if !ok {
+		cut := shortenItem(c, was, t.MaxTokens, t.HeadShare, marker(was))
+		if c.tokens(cut) > t.MaxTokens {
 			continue
 		}
 		cut.Mark = t.Name()

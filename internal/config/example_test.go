@@ -1,0 +1,88 @@
+package config
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+func readExample(t *testing.T) string {
+	t.Helper()
+	file, err := os.ReadFile("../../config.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(file)
+}
+
+// sameValues compares settings; a list without entries is as good as no list.
+func sameValues(t *testing.T, want, got any) {
+	t.Helper()
+	empty := cmp.FilterValues(func(a, b []string) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
+	models := cmp.FilterValues(func(a, b []Model) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
+	profiles := cmp.FilterValues(func(a, b []Profile) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
+	if diff := cmp.Diff(want, got, empty, models, profiles); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestExampleFileIsTheDefaults(t *testing.T) {
+	sameValues(t, Default(), mustLoad(t, readExample(t)))
+}
+
+func TestExampleFileNamesEveryKey(t *testing.T) {
+	var tree map[string]any
+	if err := yaml.Unmarshal([]byte(readExample(t)), &tree); err != nil {
+		t.Fatal(err)
+	}
+	eachKey("", reflect.ValueOf(Default()), func(key string, _ any) {
+		value, found := any(tree), true
+		for part := range strings.SplitSeq(key, ".") {
+			section, _ := value.(map[string]any)
+			value, found = section[part]
+		}
+		if !found {
+			t.Errorf("%s is missing", key)
+		}
+	})
+	for i, step := range Default().Compaction.Chain {
+		written := tree["compaction"].(map[string]any)["chain"].([]any)[i].(map[string]any)
+		for key := range fieldsOf(reflect.TypeOf(step.Compactor)) {
+			if _, found := written[key]; !found {
+				t.Errorf("%s of %s is missing", key, step.Compactor.Type())
+			}
+		}
+	}
+}
+
+func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
+	file := readExample(t)
+	for _, list := range []string{"models: []", "profiles: []"} {
+		if !strings.Contains(file, "\n"+list) {
+			t.Fatalf("the file has no %q", list)
+		}
+		file = strings.Replace(file, "\n"+list, "\n", 1)
+	}
+	file = regexp.MustCompile(`(?m)^#(models:|profiles:|  )`).ReplaceAllString(file, "$1")
+	got := mustLoad(t, file)
+	want := Default()
+	want.Models = []Model{{
+		Match: "my-model-*", ContextWindow: new(131072), MaxInputTokens: new(0), MaxOutputTokens: new(16384),
+		Encoding: "o200k_base", Counter: CounterBytes, Profile: "aggressive",
+	}}
+	aggressive := Profile{Name: "aggressive", Compaction: Default().Compaction}
+	aggressive.CompactAt, aggressive.CompactTo = 0.5, 0.2
+	silent := defaultSlidingWindow()
+	silent.OmissionNote = ""
+	aggressive.Chain = []Step{
+		{When: &Condition{Always: true}, Compactor: ToolResultCap{MaxTokens: Share{Tokens: 4000}, HeadShare: 0.5}},
+		{Compactor: silent},
+	}
+	want.Profiles = []Profile{aggressive}
+	sameValues(t, want, got)
+}

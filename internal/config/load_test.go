@@ -1,0 +1,217 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// mustLoad loads a file and fails on problems and warnings.
+func mustLoad(t *testing.T, file string, environ ...string) Config {
+	t.Helper()
+	cfg, warnings, err := Load(Source{File: []byte(file), Environ: environ})
+	if err != nil {
+		t.Fatalf("loading:\n%v", err)
+	}
+	if len(warnings) > 0 {
+		t.Fatalf("warnings: %q", warnings)
+	}
+	return cfg
+}
+
+func TestNoSourceGivesTheDefaults(t *testing.T) {
+	if diff := cmp.Diff(Default(), mustLoad(t, "")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEveryBadConfigurationIsReportedInFull(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*.txtar")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("found %d files, error %v", len(files), err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSpace(string(archive.Comment)), func(t *testing.T) {
+			_, _, err := Load(Source{File: archive.Files[0].Data})
+			var problems *Error
+			if !errors.As(err, &problems) {
+				t.Fatalf("error %v is not an *Error", err)
+			}
+			if diff := cmp.Diff(string(archive.Files[1].Data), err.Error()+"\n"); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+func TestFileChangesOnlyWhatItNames(t *testing.T) {
+	want := Default()
+	want.Upstream.BaseURL = "http://localhost:11434/v1"
+	want.Upstream.ConnectTimeout = 1500 * time.Millisecond
+	want.Compaction.CompactAt = 1
+	want.Compaction.Margin = Share{Tokens: 2000}
+	want.Compaction.Approximate.TokensPerImage = 0
+	want.Compaction.ProtectOpening = false
+	got := mustLoad(t, `
+upstream: {base_url: "http://localhost:11434/v1", connect_timeout: 1.5s}
+compaction:
+  compact_at: 1
+  margin: 2000
+  approximate: {tokens_per_image: 0}
+  protect_opening: false
+`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNullMeansUnset(t *testing.T) {
+	got := mustLoad(t, `
+listen:
+upstream:
+admin: {listen: ~}
+models:
+profiles: ~
+compaction: {compact_at: null, chain: ~}
+`)
+	if diff := cmp.Diff(Default(), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestChainReplacesTheDefaultChain(t *testing.T) {
+	got := mustLoad(t, `
+compaction:
+  chain:
+    - {type: tool_result_cap, max_tokens: 4000, head_share: 0, when: {always: true}}
+    - {type: tool_result_pruning, min_tokens: 0, skip_tools: [Read, web.search], skip_text_prefix: [], when: {tokens_exceed: 70%}}
+    - {type: tool_result_pruning, skip_text_prefix: ["a", "b"], placeholder: "", when: {tokens_exceed: 9000}}
+    - {type: sliding_window, min_keep_steps: 0, quote_user_items: 0, partial_turns: false, compact_at: 0.5, compact_to: 0.2}
+    - {type: sliding_window, when: {never: true}}
+`).Compaction.Chain
+
+	silentCap := ToolResultCap{MaxTokens: Share{Tokens: 4000}}
+	pruneAll := defaultToolResultPruning()
+	pruneAll.MinTokens, pruneAll.SkipTools, pruneAll.SkipTextPrefix = 0, []string{"Read", "web.search"}, []string{}
+	pruneEmpty := defaultToolResultPruning()
+	pruneEmpty.SkipTextPrefix, pruneEmpty.Placeholder = []string{"a", "b"}, ""
+	plain := defaultSlidingWindow()
+	plain.MinKeepSteps, plain.QuoteUserItems, plain.PartialTurns = 0, Share{}, false
+	want := []Step{
+		{When: &Condition{Always: true}, Compactor: silentCap},
+		{When: &Condition{TokensExceed: &Share{Percent: 70}}, Compactor: pruneAll},
+		{When: &Condition{TokensExceed: &Share{Tokens: 9000}}, Compactor: pruneEmpty},
+		{CompactAt: new(0.5), CompactTo: new(0.2), Compactor: plain},
+		{When: &Condition{Never: true}, Compactor: defaultSlidingWindow()},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOmissionNoteTellsNullEmptyAndUnsetApart(t *testing.T) {
+	for written, want := range map[string]string{
+		"":                       defaultSlidingWindow().OmissionNote,
+		", omission_note: null":  "",
+		", omission_note: ~":     "",
+		`, omission_note: ""`:    "",
+		`, omission_note: "Cut"`: "Cut",
+	} {
+		cfg := mustLoad(t, "compaction: {chain: [{type: sliding_window"+written+"}]}")
+		if got := cfg.Compaction.Chain[0].Compactor.(SlidingWindow).OmissionNote; got != want {
+			t.Errorf("%q gives %q, want %q", written, got, want)
+		}
+	}
+	cfg := mustLoad(t, "", `COMPACTPROXY_COMPACTION_CHAIN=[{"type":"sliding_window","omission_note":null}]`)
+	if got := cfg.Compaction.Chain[0].Compactor.(SlidingWindow).OmissionNote; got != "" {
+		t.Errorf("null from the environment gives %q", got)
+	}
+}
+
+func TestModelsKeepCapitalsDotsAndZeros(t *testing.T) {
+	got := mustLoad(t, `
+models:
+  - {match: "Qwen/Qwen3.5-*", context_window: 262144, max_input_tokens: 0, max_output_tokens: 8192, encoding: cl100k_base}
+  - {match: gpt-4.1, counter: bytes, profile: Deep.v2}
+profiles:
+  - {name: Deep.v2}
+`).Models
+	want := []Model{
+		{
+			Match: "Qwen/Qwen3.5-*", ContextWindow: new(262144), MaxInputTokens: new(0), MaxOutputTokens: new(8192),
+			Encoding: "cl100k_base",
+		},
+		{Match: "gpt-4.1", Counter: CounterBytes, Profile: "Deep.v2"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProfileInheritsWhatItLeavesUnset(t *testing.T) {
+	got := mustLoad(t, `
+compaction: {margin: 5%, mode: observe, chain: [{type: tool_result_cap}]}
+profiles:
+  - {name: plain}
+  - {name: small, compact_at: 0.5, compact_to: 0.2, margin: 0, early_stop: false, approximate: {chars_per_token: 3}}
+  - {name: own, mode: null, chain: [{type: sliding_window}, {type: tool_result_cap}]}
+`, "COMPACTPROXY_COMPACTION_COUNTER=bytes").Profiles
+
+	base := Default().Compaction
+	base.Margin, base.Mode, base.Counter = Share{Percent: 5}, ModeObserve, CounterBytes
+	base.Chain = []Step{{Compactor: defaultToolResultCap()}}
+	small, own := base, base
+	small.CompactAt, small.CompactTo, small.Margin, small.EarlyStop = 0.5, 0.2, Share{}, false
+	small.Approximate.CharsPerToken = 3
+	own.Chain = []Step{{Compactor: defaultSlidingWindow()}, {Compactor: defaultToolResultCap()}}
+	want := []Profile{{Name: "plain", Compaction: base}, {Name: "small", Compaction: small}, {Name: "own", Compaction: own}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOpenListenerWithAnAPIKeyIsAWarning(t *testing.T) {
+	for listen, want := range map[string]int{
+		"127.0.0.1:8787": 0, "localhost:8787": 0, "[::1]:8787": 0, "0.0.0.0:8787": 1, ":8787": 1, "10.1.2.3:8787": 1,
+	} {
+		_, warnings, err := Load(Source{Environ: []string{
+			"COMPACTPROXY_UPSTREAM_API_KEY=sk-secret", "COMPACTPROXY_LISTEN=" + listen,
+		}})
+		if err != nil || len(warnings) != want {
+			t.Errorf("%s: %d warnings %q, want %d; error %v", listen, len(warnings), warnings, want, err)
+		}
+		if strings.Contains(strings.Join(warnings, ""), "sk-secret") {
+			t.Errorf("the warning shows the key: %q", warnings)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	example, err := os.ReadFile("../../config.example.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example, "COMPACTPROXY_MODELS=[]")
+	f.Add([]byte("{1: {2: 3}}"), `COMPACTPROXY_COMPACTION_CHAIN=[{"type":"sliding_window","when":{"always":1}}]`)
+	f.Add([]byte("compaction: {chain: [{type: sliding_window, when: [], 1: ~}]}"), "COMPACTPROXY_COMPACTION_MARGIN=3%")
+	f.Fuzz(func(t *testing.T, file []byte, variable string) {
+		cfg, _, err := Load(Source{File: file, Environ: []string{variable}})
+		var problems *Error
+		if err != nil && !errors.As(err, &problems) {
+			t.Errorf("error %v is not an *Error", err)
+		}
+		if err == nil && len(cfg.Compaction.Chain) == 0 {
+			t.Error("a configuration without a chain was accepted")
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// Encodings returns the names of the vocabularies that models[].encoding takes.
+func Encodings() []string {
+	return []string{"o200k_base", "cl100k_base", "p50k_base", "r50k_base"}
+}
+
+// check reports every value that is out of its range. It changes nothing.
+func (c Config) check(r *report) {
+	r.address("listen", c.Listen)
+	if c.Admin.Listen != "" {
+		r.address("admin.listen", c.Admin.Listen)
+		if c.Admin.Listen == c.Listen && !strings.HasSuffix(c.Listen, ":0") {
+			r.add("admin.listen", "must differ from listen, got %q for both", c.Listen)
+		}
+	}
+	r.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	r.oneOf("log.format", c.Log.Format, "text", "json")
+	c.Upstream.check(r)
+	c.Server.check(r)
+	c.Compaction.check(r, "compaction")
+	c.checkModels(r)
+	r.notNegative("default_context_window", int64(c.DefaultContextWindow))
+	c.checkProfiles(r)
+}
+
+// warnings names what is allowed but dangerous.
+func (c Config) warnings() []string {
+	if (c.Upstream.APIKey != "" || c.Upstream.APIKeyFile != "") && !loopback(c.Listen) {
+		return []string{"listen is open beyond this machine: whoever reaches " + c.Listen + " can use the upstream's API key"}
+	}
+	return nil
+}
+
+func (u Upstream) check(r *report) {
+	const want = "must be an absolute http or https URL without user, query and fragment"
+	switch base, err := url.Parse(u.BaseURL); {
+	case err != nil || base.User != nil:
+		r.add("upstream.base_url", want) // what was found may hold a password
+	case base.Scheme != "http" && base.Scheme != "https", base.Hostname() == "",
+		base.RawQuery != "", base.ForceQuery, base.Fragment != "":
+		r.add("upstream.base_url", want+", got %q", u.BaseURL)
+	}
+	if u.APIKey != "" && u.APIKeyFile != "" {
+		r.add("upstream.api_key_file", "must not be set together with upstream.api_key, got %q", u.APIKeyFile)
+	}
+	r.notNegativeDuration("upstream.connect_timeout", u.ConnectTimeout)
+	r.notNegativeDuration("upstream.response_header_timeout", u.ResponseHeaderTimeout)
+}
+
+func (s Server) check(r *report) {
+	if s.MaxBodyBytes < 1 {
+		r.add("server.max_body_bytes", "must be a positive number of bytes, got %d", s.MaxBodyBytes)
+	}
+	r.oneOf("server.on_large_body", string(s.OnLargeBody), string(PassLargeBody), string(RejectLargeBody))
+	r.notNegativeDuration("server.shutdown_timeout", s.ShutdownTimeout)
+}
+
+// check reports the problems of the settings under key, which is compaction or a profile.
+func (c Compaction) check(r *report, key string) {
+	r.oneOf(key+".mode", string(c.Mode), string(ModeCompact), string(ModeObserve), string(ModePass))
+	r.thresholds(key, c.CompactAt, c.CompactTo)
+	r.counter(key+".counter", c.Counter)
+	if !(c.Approximate.CharsPerToken > 0) || math.IsInf(c.Approximate.CharsPerToken, 1) {
+		r.add(key+".approximate.chars_per_token", "`chars_per_token` must be greater than 0, got %v.",
+			c.Approximate.CharsPerToken)
+	}
+	r.notNegative(key+".approximate.tokens_per_image", int64(c.Approximate.TokensPerImage))
+	r.notNegative(key+".approximate.tokens_per_file", int64(c.Approximate.TokensPerFile))
+	r.oneOf(key+".note_placement", string(c.NotePlacement), string(NoteSeparate), string(NoteMerge), string(NoteNone))
+	r.oneOf(key+".on_overflow", string(c.OnOverflow), string(OverflowForward), string(OverflowError))
+	if len(c.Chain) == 0 {
+		r.add(key+".chain", "must hold at least one step; mode: pass forwards everything untouched")
+	}
+	for i, step := range c.Chain {
+		step.check(r, fmt.Sprintf("%s.chain[%d]", key, i))
+	}
+}
+
+func (s Step) check(r *report, key string) {
+	own := s.CompactAt != nil || s.CompactTo != nil
+	switch {
+	case own && s.When != nil:
+		r.add(key+".when", "must not be set together with compact_at and compact_to")
+	case own && s.CompactTo == nil:
+		r.add(key+".compact_to", "must be set together with compact_at")
+	case own && s.CompactAt == nil:
+		r.add(key+".compact_at", "must be set together with compact_to")
+	case own:
+		r.thresholds(key, *s.CompactAt, *s.CompactTo)
+	case s.When != nil && !s.When.valid():
+		r.add(key+".when", "must be one of {always: true}, {never: true} and {tokens_exceed: N or N%%}")
+	}
+	if s.Compactor != nil {
+		s.Compactor.check(r, key)
+	}
+}
+
+func (c Condition) valid() bool {
+	set := 0
+	for _, member := range []bool{c.Always, c.Never, c.TokensExceed != nil} {
+		if member {
+			set++
+		}
+	}
+	return set == 1
+}
+
+func (c Config) checkModels(r *report) {
+	seen := make(map[string]bool)
+	for i, model := range c.Models {
+		key := fmt.Sprintf("models[%d]", i)
+		switch {
+		case model.Match == "":
+			r.add(key+".match", `must be a model name, where * stands for any characters, got ""`)
+		case seen[model.Match]:
+			r.add(key+".match", "must differ from the earlier entries: the first match wins, got %q", model.Match)
+		}
+		seen[model.Match] = true
+		model.checkLimits(r, key)
+		if model.Encoding != "" {
+			r.oneOf(key+".encoding", model.Encoding, Encodings()...)
+		}
+		if model.Counter != "" {
+			r.counter(key+".counter", model.Counter)
+		}
+		if model.Profile != "" && !c.hasProfile(model.Profile) {
+			r.add(key+".profile", "must be the name of a profile, got %q", model.Profile)
+		}
+	}
+}
+
+func (m Model) checkLimits(r *report, key string) {
+	if m.ContextWindow != nil && *m.ContextWindow < 1 {
+		r.add(key+".context_window", "`context_window` must be a positive number of tokens, got %d.", *m.ContextWindow)
+	}
+	if m.MaxInputTokens != nil {
+		r.notNegative(key+".max_input_tokens", int64(*m.MaxInputTokens))
+		if m.ContextWindow != nil && *m.MaxInputTokens > *m.ContextWindow {
+			r.add(key+".max_input_tokens", "must be at most context_window (%d), got %d", *m.ContextWindow, *m.MaxInputTokens)
+		}
+	}
+	if m.MaxOutputTokens != nil {
+		r.notNegative(key+".max_output_tokens", int64(*m.MaxOutputTokens))
+	}
+}
+
+func (c Config) hasProfile(name string) bool {
+	for _, profile := range c.Profiles {
+		if profile.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (c Config) checkProfiles(r *report) {
+	seen := make(map[string]bool)
+	for i, profile := range c.Profiles {
+		key := fmt.Sprintf("profiles[%d]", i)
+		switch {
+		case !validProfileName(profile.Name):
+			r.add(key+".name", "must be made of letters, digits, dots, underscores and hyphens, got %q", profile.Name)
+		case seen[profile.Name]:
+			r.add(key+".name", "must differ from the earlier profiles, got %q", profile.Name)
+		}
+		seen[profile.Name] = true
+		profile.check(r, key)
+	}
+}
+
+// validProfileName keeps names safe in a path and a header. The names . and .. mean something else in a path.
+func validProfileName(name string) bool {
+	for _, c := range []byte(name) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return strings.Trim(name, ".") != ""
+}
+
+func loopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

@@ -1,0 +1,53 @@
+package demo
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+)
+
+// promptCache is a simple model of a provider's prompt cache: what a request shares with the one before it, from its start
+// and in whole messages, is read from the cache. Real caches look at more requests and have a smallest length.
+type promptCache struct {
+	mu       sync.Mutex
+	head     [sha256.Size]byte
+	messages []json.RawMessage
+}
+
+// replace remembers the request and returns how many tokens of it were cached. Model and tools stand in front of the
+// messages: another model or another tool set shares nothing.
+func (p *promptCache) replace(req *request, size promptSize) int {
+	head := headOf(req)
+	messages := make([]json.RawMessage, len(req.messages))
+	for i, m := range req.messages {
+		messages[i] = m.raw
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cached := 0
+	if head == p.head {
+		cached = size.tools
+		for i := 0; i < len(messages) && i < len(p.messages) && bytes.Equal(messages[i], p.messages[i]); i++ {
+			cached += size.perMessage[i]
+		}
+	}
+	p.head, p.messages = head, messages
+	return cached
+}
+
+func (p *promptCache) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.head, p.messages = [sha256.Size]byte{}, nil
+}
+
+func headOf(req *request) [sha256.Size]byte {
+	var head bytes.Buffer
+	head.WriteString(req.model)
+	for _, tool := range req.tools {
+		head.WriteByte(0)
+		head.Write(tool)
+	}
+	return sha256.Sum256(head.Bytes())
+}

@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// account is the outermost middleware: it writes one line of the access log and moves the metrics for every request,
+// however it ends.
+func (p *Proxy) account(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{start: time.Now(), api: apiOther, response: &responseRecorder{ResponseWriter: w}}
+		r = r.WithContext(withExchange(r.Context(), x))
+		if r.Body != nil && r.Body != http.NoBody {
+			x.request = &received{ReadCloser: r.Body}
+			r.Body = x.request
+		}
+		returned := false
+		p.metrics.inFlight.Inc()
+		defer func() { // without recovering: a panic is how a response is aborted
+			p.metrics.inFlight.Dec()
+			end := x.outcome(r.Context(), returned)
+			duration := time.Since(x.start)
+			p.metrics.observe(x, end, duration)
+			p.logAccess(r, x, end, duration)
+		}()
+		next.ServeHTTP(x.response, r)
+		returned = true
+	})
+}
+
+// logAccess writes the line. It holds no query, no header, no text and no model name of the client's.
+func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration time.Duration) {
+	attrs := []slog.Attr{
+		slog.String("method", r.Method),
+		slog.String("route", routeOf(r)),
+		slog.String("api", x.api),
+		slog.Int("status", end.status),
+		slog.Float64("duration_ms", milliseconds(duration)),
+		slog.Float64("overhead_ms", milliseconds(x.overhead)),
+		slog.Int64("request_bytes", x.request.size()),
+		slog.Int64("response_bytes", x.response.bytes),
+	}
+	attrs = append(attrs, x.decision.attrs()...)
+	if x.profile != "" {
+		attrs = append(attrs, slog.String("profile", x.profile))
+	}
+	if end.aborted {
+		attrs = append(attrs, slog.Bool("aborted", true))
+	}
+	if x.failure != nil {
+		attrs = append(attrs, slog.String("error", x.failure.Error()))
+	}
+	p.logger.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelInfo, "request", attrs...)
+}
+
+func (d decision) attrs() []slog.Attr {
+	var attrs []slog.Attr
+	for _, a := range []struct{ key, value string }{
+		{"model", d.rule},
+		{"action", string(d.action)},
+		{"reason", string(d.reason)},
+		{"cut", d.cut},
+		{"steps", d.steps()},
+	} {
+		if a.value != "" {
+			attrs = append(attrs, slog.String(a.key, a.value))
+		}
+	}
+	if d.counted {
+		attrs = append(attrs, slog.Int("tokens_before", d.before), slog.Int("tokens_after", d.after),
+			slog.Int("tokens_saved", d.saved()))
+	}
+	return attrs
+}
+
+// routeOf returns the pattern that matched a request, or where it only says "anything", the first two segments of the
+// path: further ones hold ids and model names.
+func routeOf(r *http.Request) string {
+	pattern := chi.RouteContext(r.Context()).RoutePattern()
+	if !strings.HasSuffix(pattern, "/*") && pattern != "" {
+		return pattern
+	}
+	segments := strings.SplitN(trimProfile(r.URL.EscapedPath()), "/", 4)
+	if len(segments) == 4 {
+		segments[3] = "*"
+	}
+	return strings.Join(segments, "/")
+}
+
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}

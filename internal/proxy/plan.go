@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/tokens"
+)
+
+// Planner chooses what is done with the requests for a model. It must be safe for concurrent use.
+type Planner interface {
+	// Plan returns the plan for a model under a profile; an empty profile leaves the choice to the planner. It reports
+	// false when the window of the model is unknown, and the request then passes.
+	Plan(model, profile string) (Plan, bool)
+	// Profiles returns the names that a client may choose from.
+	Profiles() []string
+}
+
+// Plan is what is done with the requests that one model rule covers, under one profile.
+type Plan struct {
+	// Rule is the name of the model rule in logs and metrics; it must not come from the client.
+	Rule string
+	// Fingerprint changes whenever the plan would cut differently.
+	Fingerprint string
+	// Mode is what to do when the client does not ask for a mode.
+	Mode Mode
+	// OnOverflow is what to do when a conversation stays above the hard limit.
+	OnOverflow Overflow
+	// Compactor shortens conversations.
+	Compactor compactor.Plan
+	// Counter counts them.
+	Counter tokens.Counter
+}
+
+// Mode is what the compact step does with a request.
+type Mode string
+
+// The modes, as clients name them.
+const (
+	// ModeCompact forwards the compacted body.
+	ModeCompact Mode = "compact"
+	// ModeObserve decides and counts as ModeCompact does, but forwards the original body.
+	ModeObserve Mode = "observe"
+	// ModePass forwards the original body unread where the client asks for it, undecided where the plan does.
+	ModePass Mode = "pass"
+)
+
+// Overflow is what happens to a request that is still above the hard limit after compaction.
+type Overflow string
+
+// The ways to treat an overflow.
+const (
+	// OverflowForward leaves it to the upstream to judge.
+	OverflowForward Overflow = "forward"
+	// OverflowError answers 400 with the code context_length_exceeded.
+	OverflowError Overflow = "error"
+)
+
+// LargeBody is what happens to a chat request whose body is too large to be read.
+type LargeBody string
+
+// The ways to treat a large body.
+const (
+	// LargeBodyPass streams it to the upstream.
+	LargeBodyPass LargeBody = "pass"
+	// LargeBodyReject answers 413.
+	LargeBodyReject LargeBody = "reject"
+)

@@ -1,0 +1,113 @@
+package proxy
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/compactproxy/compactproxy/internal/tokens"
+)
+
+// Options say what a Proxy needs to know. Upstream, Planner, Cache, Metrics, Logger and MaxBodyBytes must be set.
+type Options struct {
+	// Upstream is the base URL: scheme, host, and the path that stands for /v1.
+	Upstream *url.URL
+	// APIKey, when set, is sent instead of the client's credential.
+	APIKey string
+	// ClientKeys, when there are any, are the credentials that clients must present one of. They require an APIKey.
+	ClientKeys []string
+
+	// Transport sends the requests to the upstream. When nil, one is made from the following options.
+	Transport http.RoundTripper
+	// RootCAs are trusted to vouch for the upstream; nil means those of the system.
+	RootCAs *x509.CertPool
+	// ConnectTimeout limits connecting and, by itself, the TLS handshake; 0 means no limit.
+	ConnectTimeout time.Duration
+	// ResponseHeaderTimeout limits the wait for the upstream's header after the request was sent; 0 means no limit.
+	ResponseHeaderTimeout time.Duration
+
+	// MaxBodyBytes is the largest body of a chat request that is looked at, in bytes.
+	MaxBodyBytes int64
+	// MaxBufferedBytes limits the bodies of all chat requests in flight together, in bytes; beyond it requests pass
+	// unread. 0 means no limit.
+	MaxBufferedBytes int64
+	// OnLargeBody says what to do beyond MaxBodyBytes; empty means LargeBodyPass.
+	OnLargeBody LargeBody
+
+	// Planner chooses the plan of a request.
+	Planner Planner
+	// Cache remembers the sizes of items.
+	Cache *tokens.Cache
+	// Metrics count.
+	Metrics *Metrics
+	// Logger receives one line per request at level info, and warnings.
+	Logger *slog.Logger
+}
+
+// Proxy is the handler that agents talk to. It must be served by an http.Server, which turns the panic of an aborted
+// response into an aborted connection.
+type Proxy struct {
+	upstream    *url.URL
+	apiKey      string
+	clientKeys  []string
+	onLargeBody LargeBody
+	planner     Planner
+	cache       *tokens.Cache
+	metrics     *Metrics
+	logger      *slog.Logger
+
+	bodies      *bodyReader
+	counted     *recentDigests
+	unknownOnce sync.Once // one warning about models without a rule
+	reverse     *httputil.ReverseProxy
+	handler     http.Handler
+}
+
+// New returns a proxy. The error says which option is missing or wrong.
+func New(o Options) (*Proxy, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("proxy options: %w", err)
+	}
+	p := &Proxy{
+		upstream:    o.Upstream,
+		apiKey:      o.APIKey,
+		clientKeys:  o.ClientKeys,
+		onLargeBody: o.OnLargeBody,
+		planner:     o.Planner,
+		cache:       o.Cache,
+		metrics:     o.Metrics,
+		logger:      o.Logger,
+		bodies:      newBodyReader(o.MaxBodyBytes, o.MaxBufferedBytes),
+		counted:     newRecentDigests(),
+	}
+	transport := o.Transport
+	if transport == nil {
+		transport = newTransport(o)
+	}
+	p.reverse = p.newReverseProxy(transport)
+	p.handler = p.routes()
+	return p, nil
+}
+
+// ServeHTTP serves a request of an agent.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
+
+func (o Options) validate() error {
+	switch {
+	case o.Upstream == nil || o.Upstream.Scheme == "" || o.Upstream.Host == "":
+		return errors.New("the upstream must have a scheme and a host")
+	case len(o.ClientKeys) > 0 && o.APIKey == "":
+		return errors.New("client keys without an API key for the upstream")
+	case o.MaxBodyBytes <= 0:
+		return errors.New("the largest body must be positive")
+	case o.Planner == nil || o.Cache == nil || o.Metrics == nil || o.Logger == nil:
+		return errors.New("planner, cache, metrics and logger must be set")
+	}
+	return nil
+}
