@@ -55,6 +55,8 @@ func decodeMessage(d *decoder, raw []byte) compactor.Item {
 	return item
 }
 
+// readMessage sorts the members of a message without looking into them: what they mean depends on the role, which may
+// come last.
 func readMessage(d *decoder, raw []byte) message {
 	var m message
 	for name, value := range d.members(raw) {
@@ -98,6 +100,8 @@ func decodeCalls(d *decoder, m message, item *compactor.Item) {
 	}
 }
 
+// decodeCall decodes a call of a function or a custom tool. Providers may add a signature that they want back: it is
+// hidden, like everything unknown.
 func decodeCall(d *decoder, raw []byte, item *compactor.Item) compactor.Call {
 	call := compactor.Call{ID: d.id(d.find(raw, "id"))}
 	for name, value := range d.members(raw) {
@@ -123,6 +127,7 @@ func decodeCall(d *decoder, raw []byte, item *compactor.Item) compactor.Call {
 // name of the function.
 func functionCallID(function string) string { return "function_call:" + function }
 
+// decodeAudioAnswer decodes the reference to a spoken answer, which the server has kept.
 func decodeAudioAnswer(d *decoder, audio []byte, item *compactor.Item) {
 	if !absent(audio) {
 		item.Media.Audio = append(item.Media.Audio, compactor.Audio{ID: d.text(d.find(audio, "id"))})
@@ -179,7 +184,7 @@ func decodePart(d *decoder, part []byte, texts []string, item *compactor.Item) [
 	case "input_audio":
 		audio := compactor.Audio{Data: d.text(d.find(payload, "data")), Format: d.text(d.find(payload, "format"))}
 		item.Media.Audio = append(item.Media.Audio, audio)
-	default:
+	default: // a later kind of part, which the model receives whatever it is
 		item.Hidden += len(part)
 		return texts
 	}

@@ -53,6 +53,7 @@ func (d *Document) Encode(items []compactor.Item) ([]byte, error) {
 	return append(out, d.body[d.elements[d.Len()-1].end:]...), nil
 }
 
+// checkSources makes sure that each element is written once at most and that separators can be taken from the body.
 func (d *Document) checkSources(items []compactor.Item) error {
 	if len(items) == 0 {
 		return errors.New("there are none")

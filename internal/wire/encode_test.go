@@ -222,35 +222,39 @@ func TestArraysOfGrowingConversationsExtendEachOther(t *testing.T) {
 		"spaces on both sides of a comma": {"[ ", " , ", " ]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(1, 2))
-			var messages []string
-			var history []compactor.Item // what is forwarded of the messages so far
-			var previous []byte
-			for turn := range 60 {
-				messages = append(messages, fmt.Sprintf(`{"role":"user","content":"message %d"}`, turn))
-				head := `{"messages":` + style.open
-				d := parse(t, head+strings.Join(messages, style.comma)+style.end+`}`)
-				items, err := d.Items()
-				if err != nil {
-					t.Fatal(err)
-				}
-				history = append(history, forwarded(random, items[turn])...)
-				if len(history) == 0 {
-					continue
-				}
-				out, err := d.Encode(history)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !bytes.HasPrefix(out, previous) {
-					t.Fatalf("turn %d:\n%s\ndoes not begin with\n%s", turn, out, previous)
-				}
-				previous = bytes.TrimSuffix(out, []byte(style.end+`}`))
-				if len(previous) == len(out) {
-					t.Fatalf("turn %d: the end of the array has changed: %s", turn, out)
-				}
+			for seed := range uint64(10) {
+				growConversation(t, rand.New(rand.NewPCG(seed, 0)), style.open, style.comma, style.end)
 			}
 		})
+	}
+}
+
+func growConversation(t *testing.T, random *rand.Rand, open, comma, end string) {
+	var messages []string
+	var history []compactor.Item // what is forwarded of the messages so far
+	var previous []byte
+	for turn := range 40 {
+		messages = append(messages, fmt.Sprintf(`{"role":"user","content":"message %d"}`, turn))
+		d := parse(t, `{"messages":`+open+strings.Join(messages, comma)+end+`}`)
+		items, err := d.Items()
+		if err != nil {
+			t.Fatal(err)
+		}
+		history = append(history, forwarded(random, items[turn])...)
+		if len(history) == 0 {
+			continue
+		}
+		out, err := d.Encode(history)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(out, previous) {
+			t.Fatalf("turn %d:\n%s\ndoes not begin with\n%s", turn, out, previous)
+		}
+		previous = bytes.TrimSuffix(out, []byte(end+`}`))
+		if len(previous) == len(out) {
+			t.Fatalf("turn %d: the end of the array has changed: %s", turn, out)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (a API) dialect() (dialect, error) {
 	return dialect{}, fmt.Errorf("no dialect for API %d", a)
 }
 
-// topLevel are the members of a request that are looked at, as raw JSON; nil where absent.
+// topLevel are the members of a request that are looked at, as raw JSON; nil where absent or null.
 type topLevel struct {
 	model               []byte
 	stream              []byte
@@ -37,7 +37,8 @@ type topLevel struct {
 }
 
 // Parse finds the items in a request body. It reads the body once, validates it on the way, and copies none of it.
-// The error is ErrUnparsable or ErrUnsupported and quotes nothing of the body.
+// The error is ErrUnparsable or ErrUnsupported and quotes nothing of the body. Members of items are not looked at: that
+// is left to Items, since most requests are forwarded as they are.
 func Parse(api API, body []byte) (*Document, error) {
 	dialect, err := api.dialect()
 	if err != nil {
@@ -83,6 +84,8 @@ func (d *Document) scan(dec *jsontext.Decoder) error {
 	return nil
 }
 
+// scanMember reads one member of the request. An items member that is no array is read like any other, which leaves the
+// document without items.
 func (d *Document) scanMember(dec *jsontext.Decoder) error {
 	quoted, err := dec.ReadValue()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The functions of this file walk over bytes that Parse has validated, so they look for delimiters only. That is several
-// times faster than to validate again, and leaves no errors to handle.
+// The functions of this file walk over bytes that Parse has validated. So they look for delimiters only, which is faster
+// than to validate again, allocates nothing and leaves no errors to handle. Each value is passed over once.
 
 // span is a range of bytes.
 type span struct{ start, end int }
@@ -53,6 +53,7 @@ func nextValue(b []byte, at int) int {
 	return at
 }
 
+// skipSpace returns where the next byte lies that is not whitespace. There always is one: the closing bracket.
 func skipSpace(b []byte, at int) int {
 	for b[at] == ' ' || b[at] == '\n' || b[at] == '\r' || b[at] == '\t' {
 		at++
@@ -73,6 +74,7 @@ func valueEnd(b []byte, at int) int {
 	return at + bytes.IndexAny(b[at:], ",]} \n\r\t") // a number, true, false or null: something always follows it
 }
 
+// stringEnd looks for the quote that is not escaped: the one with an even number of backslashes before it.
 func stringEnd(b []byte, at int) int {
 	for end := at + 1; ; end++ {
 		end += bytes.IndexByte(b[end:], '"')
