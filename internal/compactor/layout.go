@@ -152,14 +152,14 @@ func (l layout) notePlace(c Conversation, removed []int) int {
 
 // originalPlace is Haystack's: after the task when one of its steps is gone, else after the leading system items.
 func (l layout) originalPlace(c Conversation, removed []int) int {
+	head := 0
+	for head < len(c.Items) && c.Items[head].head {
+		head++
+	}
 	for _, step := range l.steps {
 		if slices.Contains(removed, step.items[0]) {
-			return l.task + 1
+			return max(head, l.task+1)
 		}
 	}
-	place := 0
-	for place < len(c.Items) && c.Items[place].head {
-		place++
-	}
-	return place
+	return head
 }

@@ -9,7 +9,7 @@ import (
 // ToolResultPruning replaces old large tool results by a placeholder, oldest first, until the target is reached. Calls and
 // ids stay. It follows Haystack's ToolResultPruning.
 type ToolResultPruning struct {
-	// MinKeepSteps is the number of newest groups with tool calls, over the whole conversation, whose results stay.
+	// MinKeepSteps is the number of newest groups of calls and results, over the whole conversation, whose results stay.
 	MinKeepSteps int
 	// MinTokens is the size of the largest result left alone.
 	MinTokens int
@@ -27,7 +27,7 @@ func (ToolResultPruning) Name() string { return "tool_result_pruning" }
 // Compact replaces results. What another strategy wrote is left alone, but for shortened results: once old they go too.
 func (t ToolResultPruning) Compact(_ context.Context, c Conversation, target int) (Conversation, error) {
 	tokens := c.Tokens()
-	keep := newestCalling(c.Items, t.MinKeepSteps)
+	keep := newestAnswered(c.Items, t.MinKeepSteps)
 	items := c.Items
 	for i := range c.Items {
 		if tokens <= target {
@@ -71,11 +71,12 @@ func (t ToolResultPruning) recognize(item Item) (Item, bool) {
 	return item, true
 }
 
-// newestCalling returns the newest n groups with tool calls.
-func newestCalling(items []Item, n int) map[int]bool {
+// newestAnswered returns the newest n groups of a call and a result. A call that waits for its result is not one yet, and
+// neither is a result without a call.
+func newestAnswered(items []Item, n int) map[int]bool {
 	groups := map[int]bool{}
 	for i := len(items) - 1; i >= 0 && len(groups) < n; i-- {
-		if len(items[i].Calls) > 0 {
+		if items[i].Role == ToolResult && items[i].group != items[i].Source {
 			groups[items[i].group] = true
 		}
 	}
