@@ -20,7 +20,12 @@ func (p Plan) CallPoint(ctx context.Context, c Conversation) Outcome {
 
 // RunStep runs one compactor on the whole conversation for a target of so many tokens, without overhead.
 func RunStep(ctx context.Context, compactor Compactor, c Conversation, target int) (Conversation, Report) {
-	p := protection{opening: true, window: target * 5 / 2, target: target}
+	return RunStepOpening(ctx, compactor, c, target, true)
+}
+
+// RunStepOpening is RunStep with or without protection of the opening.
+func RunStepOpening(ctx context.Context, compactor Compactor, c Conversation, target int, opening bool) (Conversation, Report) {
+	p := protection{opening: opening, window: target * 5 / 2, target: target}
 	if !c.unprotected {
 		c.Items = Plan{Chain: Chain{{Compactor: compactor}}}.recognized(c.Items)
 	}

@@ -136,14 +136,15 @@ func (l *layout) loose(c Conversation, u unit, past int) bool {
 	return past == 0 || past < 0 && c.Items[u.items[0]].Role != Assistant
 }
 
-// notePlace returns the index before which the note goes: where the first removed item stood, but behind the opening.
+// notePlace returns the index before which the note goes: where the first removed item stood, but behind the opening. The
+// task is to be the last thing the user said.
 func (l layout) notePlace(c Conversation, removed []int) int {
 	if c.unprotected {
 		return l.originalPlace(c, removed)
 	}
 	place := removed[0]
 	for i := place; i < len(c.Items); i++ {
-		if c.Items[i].opening && c.Items[i].Pinned {
+		if c.Items[i].opening && c.Items[i].Pinned && i != l.task {
 			place = i + 1
 		}
 	}

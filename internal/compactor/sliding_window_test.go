@@ -231,7 +231,7 @@ func TestProtections(t *testing.T) {
 		{"only the first and the last of a large opening stay", func() *history {
 			h := (&history{}).user("first").user(words(300, "second")).user("third")
 			return h.step(100).step(100).step(100)
-		}, 200, "u0 u2 note a7 t8"},
+		}, 200, "u0 note u2 a7 t8"},
 		{"a greeting goes when space is needed", func() *history {
 			return (&history{}).assistant(words(50, "hello")).user("task").step(100).step(100)
 		}, 180, "note u1 a4 t5"},
