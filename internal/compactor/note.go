@@ -39,22 +39,29 @@ func (n Note) silent() bool { return n.Template == "" || n.Placement == Silent }
 
 // past is what a note stands for.
 type past struct {
+	// removed is the number of items, those that earlier notes stood for included.
+	removed int
 	// quotes are texts of the user, oldest first.
 	quotes []string
 	// images is the number of images that were removed and are not mentioned in a quote.
 	images int
 }
 
-// pastOf collects what the items at the given places said, in order, earlier notes among them included.
-func pastOf(items []Item, removed []int) past {
+// pastOf collects what a new note stands for: the items that go, in order, and what earlier notes stood for, be they items
+// of their own or merged into one that stays.
+func pastOf(items []Item, keep []bool) past {
 	var p past
-	for _, i := range removed {
-		it := items[i]
+	for i, it := range items {
+		p.removed += it.past.removed
 		p.quotes = append(p.quotes, it.past.quotes...)
 		p.images += it.past.images
-		if it.said() {
+		switch {
+		case keep[i] || it.Role == User && it.Prefix == "" && it.past.removed > 0:
+		case it.said():
+			p.removed++
 			p.quotes = append(p.quotes, quotable(it))
-		} else {
+		default:
+			p.removed++
 			p.images += len(it.Media.Images)
 		}
 	}
@@ -70,18 +77,18 @@ func quotable(it Item) string {
 	return it.Text + "\n" + stubs
 }
 
-// item returns the note for so many removed items, its quotes bounded by budget tokens.
-func (n Note) item(c Conversation, removed int, p past, budget int, mark string) Item {
+// item returns the note for a past, its quotes bounded by budget tokens.
+func (n Note) item(c Conversation, p past, budget int, mark string) Item {
 	p.quotes = n.choose(c, p.quotes, budget)
 	note := Item{Role: User, HasText: true, Editable: true, Source: Added, Mark: mark}
-	note.Text, note.past = n.text(removed, p), p
+	note.Text, note.past = n.text(p), p
 	return c.measured(note)
 }
 
 // text writes the note. A quote is framed by its length, so that nothing in it can be taken for the end of it.
-func (n Note) text(removed int, p past) string {
+func (n Note) text(p past) string {
 	var b strings.Builder
-	b.WriteString(strings.ReplaceAll(n.Template, numRemoved, strconv.Itoa(removed)))
+	b.WriteString(strings.ReplaceAll(n.Template, numRemoved, strconv.Itoa(p.removed)))
 	for _, quote := range p.quotes {
 		fmt.Fprintf(&b, "\n\n[Earlier message of the user, %d characters, for reference:]\n%s", utf8.RuneCountInString(quote), quote)
 	}
@@ -177,11 +184,11 @@ func (c Conversation) unmerged(it Item) Item {
 
 // recognize finds a note of this template in a text that came back in the client's own history.
 func (n Note) recognize(text string) (past, bool) {
-	rest, ok := n.cutTemplate(text)
-	if !ok {
+	removed, rest, ok := n.cutTemplate(text)
+	if !ok || n.Template == "" {
 		return past{}, false
 	}
-	var p past
+	p := past{removed: removed}
 	for rest != "" {
 		var length int
 		if _, err := fmt.Sscanf(rest, "\n\n[Earlier message of the user, %d characters, for reference:]", &length); err == nil {
@@ -198,15 +205,18 @@ func (n Note) recognize(text string) (past, bool) {
 	return p, true
 }
 
-// cutTemplate removes the first line of a note from text. It reports false when text does not begin with one.
-func (n Note) cutTemplate(text string) (string, bool) {
+// cutTemplate removes the first line of a note from text and returns the number in it, 1 when the template has none. It
+// reports false when text does not begin with one.
+func (n Note) cutTemplate(text string) (removed int, rest string, ok bool) {
 	before, after, found := strings.Cut(n.Template, numRemoved)
-	rest, ok := strings.CutPrefix(text, before)
+	rest, ok = strings.CutPrefix(text, before)
 	if !found || !ok {
-		return rest, ok && before != ""
+		return 1, rest, ok
 	}
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-	return strings.CutPrefix(rest[digits:], strings.ReplaceAll(after, numRemoved, rest[:digits]))
+	removed, err := strconv.Atoi(rest[:digits])
+	rest, ok = strings.CutPrefix(rest[digits:], strings.ReplaceAll(after, numRemoved, rest[:digits]))
+	return removed, rest, ok && err == nil
 }
 
 // cutRunes splits text after n characters.

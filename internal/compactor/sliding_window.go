@@ -105,15 +105,12 @@ func keepNewestUnits(c Conversation, keep []bool, units []unit, available int) i
 
 // rebuild returns the conversation without the items that go, a note in their place.
 func (w SlidingWindow) rebuild(c Conversation, l layout, keep []bool, quotes int) Conversation {
-	var removed, folded []int
+	var removed []int
 	onlyNotes := true
 	for i := range c.Items {
-		switch {
-		case !keep[i]:
-			removed, folded = append(removed, i), append(folded, i)
+		if !keep[i] {
+			removed = append(removed, i)
 			onlyNotes = onlyNotes && l.note[i]
-		case c.Items[i].Prefix != "":
-			folded = append(folded, i)
 		}
 	}
 	if len(removed) == 0 || onlyNotes && !w.Note.silent() {
@@ -136,13 +133,16 @@ func (w SlidingWindow) rebuild(c Conversation, l layout, keep []bool, quotes int
 	if w.Note.silent() {
 		return c.with(items)
 	}
-	note := w.Note.item(c, len(removed), pastOf(c.Items, folded), quotes, w.Name())
-	return c.with(w.Note.put(c, items, place, note))
+	past := pastOf(c.Items, keep)
+	if c.unprotected {
+		past.removed = len(removed)
+	}
+	return c.with(w.Note.put(c, items, place, w.Note.item(c, past, quotes, w.Name())))
 }
 
 // recognize marks a note that came back in the client's own history.
 func (w SlidingWindow) recognize(item Item) (Item, bool) {
-	if item.Role != User || w.Note.Template == "" {
+	if item.Role != User {
 		return item, false
 	}
 	p, ok := w.Note.recognize(item.Text)

@@ -162,6 +162,13 @@ func TestALaterCutFoldsTheQuotesOfTheEarlierNote(t *testing.T) {
 		if cuts < 3 || strings.Count(all, "the password file is off limits") != 1 {
 			t.Fatalf("placement %d, %d cuts: the quote is there %d times", placement, cuts, strings.Count(all, "the password file is off limits"))
 		}
+		gone := len(h.items) - len(out.Conversation.Items)
+		if placement == compactor.Separate {
+			gone++ // the note itself
+		}
+		if !strings.Contains(all, fmt.Sprintf("[%d earlier messages", gone)) {
+			t.Fatalf("placement %d: %d items are gone, want that in %q", placement, gone, all)
+		}
 		if strings.Count(all, "earlier messages were removed") != 1 {
 			t.Fatalf("placement %d: want one note in %q", placement, all)
 		}
