@@ -113,9 +113,6 @@ type Model struct {
 	// MaxInputTokens is the model's input limit, 0 for the whole window. Nil means 0, or what the built-in table says
 	// when ContextWindow is nil too.
 	MaxInputTokens *int `mapstructure:"max_input_tokens"`
-	// MaxOutputTokens is the most tokens the model can answer with, 0 for no limit of its own. Nil is like
-	// MaxInputTokens.
-	MaxOutputTokens *int `mapstructure:"max_output_tokens"`
 	// Encoding is the name of the model's vocabulary. Empty means by the model's name.
 	Encoding string `mapstructure:"encoding"`
 	// Counter replaces the one of the profile. Empty keeps it.

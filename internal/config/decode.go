@@ -68,6 +68,7 @@ func (l *loader) prune(name string, values map[string]any, t reflect.Type) map[s
 	return pruned
 }
 
+// addUnknown says what was probably meant, or else what could have been.
 func (l *loader) addUnknown(full, key string, fields map[string]reflect.Type) {
 	known := make([]string, 0, len(fields))
 	for name := range fields {
@@ -154,6 +155,7 @@ func strict(from, to reflect.Value) (any, error) {
 	return value, nil
 }
 
+// parseDuration takes a text with a unit only: a bare number could be meant in seconds as well as in milliseconds.
 func parseDuration(value any) (time.Duration, error) {
 	text, _ := value.(string)
 	duration, err := time.ParseDuration(text)

@@ -72,7 +72,7 @@ func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
 	got := mustLoad(t, file)
 	want := Default()
 	want.Models = []Model{{
-		Match: "my-model-*", ContextWindow: new(131072), MaxInputTokens: new(0), MaxOutputTokens: new(16384),
+		Match: "my-model-*", ContextWindow: new(131072), MaxInputTokens: new(0),
 		Encoding: "o200k_base", Counter: CounterBytes, Profile: "aggressive",
 	}}
 	aggressive := Profile{Name: "aggressive", Compaction: Default().Compaction}

@@ -141,14 +141,14 @@ func TestOmissionNoteTellsNullEmptyAndUnsetApart(t *testing.T) {
 func TestModelsKeepCapitalsDotsAndZeros(t *testing.T) {
 	got := mustLoad(t, `
 models:
-  - {match: "Qwen/Qwen3.5-*", context_window: 262144, max_input_tokens: 0, max_output_tokens: 8192, encoding: cl100k_base}
+  - {match: "Qwen/Qwen3.5-*", context_window: 262144, max_input_tokens: 0, encoding: cl100k_base}
   - {match: gpt-4.1, counter: bytes, profile: Deep.v2}
 profiles:
   - {name: Deep.v2}
 `).Models
 	want := []Model{
 		{
-			Match: "Qwen/Qwen3.5-*", ContextWindow: new(262144), MaxInputTokens: new(0), MaxOutputTokens: new(8192),
+			Match: "Qwen/Qwen3.5-*", ContextWindow: new(262144), MaxInputTokens: new(0),
 			Encoding: "cl100k_base",
 		},
 		{Match: "gpt-4.1", Counter: CounterBytes, Profile: "Deep.v2"},

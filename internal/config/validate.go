@@ -11,7 +11,7 @@ import (
 
 // Encodings returns the names of the vocabularies that models[].encoding takes.
 func Encodings() []string {
-	return []string{"o200k_base", "cl100k_base", "p50k_base", "r50k_base"}
+	return []string{"o200k_base", "o200k_harmony", "cl100k_base", "p50k_base", "r50k_base"}
 }
 
 // check reports every value that is out of its range. It changes nothing.
@@ -26,6 +26,9 @@ func (c Config) check(r *report) {
 	r.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	r.oneOf("log.format", c.Log.Format, "text", "json")
 	c.Upstream.check(r)
+	if base, err := url.Parse(c.Upstream.BaseURL); err == nil && base.Host == c.Listen {
+		r.add("upstream.base_url", "must not be the address of this proxy, got %q", c.Listen)
+	}
 	c.Server.check(r)
 	c.Compaction.check(r, "compaction")
 	c.checkModels(r)
@@ -41,13 +44,13 @@ func (c Config) warnings() []string {
 	return nil
 }
 
+// check reports the problems of what concerns the upstream. Whether a key file can be read is not for this package to say.
 func (u Upstream) check(r *report) {
 	const want = "must be an absolute http or https URL without user, query and fragment"
 	switch base, err := url.Parse(u.BaseURL); {
-	case err != nil || base.User != nil:
-		r.add("upstream.base_url", want) // what was found may hold a password
-	case base.Scheme != "http" && base.Scheme != "https", base.Hostname() == "",
-		base.RawQuery != "", base.ForceQuery, base.Fragment != "":
+	case err != nil, base.User != nil, base.RawQuery != "", base.ForceQuery, base.Fragment != "":
+		r.add("upstream.base_url", want) // what was found may hold a password or a key
+	case base.Scheme != "http" && base.Scheme != "https", base.Hostname() == "":
 		r.add("upstream.base_url", want+", got %q", u.BaseURL)
 	}
 	if u.APIKey != "" && u.APIKeyFile != "" {
@@ -86,6 +89,7 @@ func (c Compaction) check(r *report, key string) {
 	}
 }
 
+// check reports the problems of one entry of a chain. One whose type is unknown was reported when it was read.
 func (s Step) check(r *report, key string) {
 	own := s.CompactAt != nil || s.CompactTo != nil
 	switch {
@@ -105,6 +109,7 @@ func (s Step) check(r *report, key string) {
 	}
 }
 
+// valid reports whether exactly one member is set. A member set to false is as good as none.
 func (c Condition) valid() bool {
 	set := 0
 	for _, member := range []bool{c.Always, c.Never, c.TokensExceed != nil} {
@@ -149,9 +154,6 @@ func (m Model) checkLimits(r *report, key string) {
 			r.add(key+".max_input_tokens", "must be at most context_window (%d), got %d", *m.ContextWindow, *m.MaxInputTokens)
 		}
 	}
-	if m.MaxOutputTokens != nil {
-		r.notNegative(key+".max_output_tokens", int64(*m.MaxOutputTokens))
-	}
 }
 
 func (c Config) hasProfile(name string) bool {
@@ -189,6 +191,7 @@ func validProfileName(name string) bool {
 	return strings.Trim(name, ".") != ""
 }
 
+// loopback reports whether only this machine can reach an address. An empty host is every interface.
 func loopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	ip, err := netip.ParseAddr(host)

@@ -34,6 +34,7 @@ func classAt(s string, i int) (class, int) {
 	return unicodeClass(r), width
 }
 
+// asciiClass tests the commonest characters first.
 func asciiClass(b byte) class {
 	switch {
 	case 'a' <= b && b <= 'z':
@@ -53,6 +54,7 @@ func asciiClass(b byte) class {
 	}
 }
 
+// unicodeClass asks the tables of Go, which tiktoken-go uses too. Those of OpenAI's own code may be a version ahead.
 func unicodeClass(r rune) class {
 	switch {
 	case unicode.Is(unicode.Lo, r) || unicode.Is(unicode.Lm, r):

@@ -74,6 +74,7 @@ func (e *encoding) count(text string) int {
 	return tokens
 }
 
+// countPiece looks a piece up before it merges it: most words are a token.
 func (e *encoding) countPiece(piece string) int {
 	tokens := 0
 	for len(piece) > longestPiece {

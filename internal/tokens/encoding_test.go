@@ -118,7 +118,7 @@ func TestCountEqualsTiktokenOnRandomMixtures(t *testing.T) {
 		"'re", "ſ", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u3000", "/", "//", "!", "_", "-", "€", "🙂", "👨‍👩‍👧", "<|endoftext|>", "\xff",
 		"\xf0\x9f", "\x00", "\x7f", "the", " The", "HTTPServer",
 	}
-	for range 3000 {
+	for range 1500 {
 		var text strings.Builder
 		for range 1 + random.IntN(25) {
 			text.WriteString(alphabet[random.IntN(len(alphabet))])
@@ -171,19 +171,19 @@ func unbrokenRuns(size int) map[string]string {
 	return runs
 }
 
-func TestAMegabyteWithoutABreakIsCountedInLinearTime(t *testing.T) {
-	for name, text := range unbrokenRuns(1 << 20) {
-		for _, encoding := range []string{O200KBase, CL100KBase, P50KBase} {
-			e := loadedEncoding(t, encoding)
-			start := time.Now()
-			tokens := e.count(text)
-			// A quadratic counter takes minutes.
-			if elapsed := time.Since(start); elapsed > 10*time.Second {
-				t.Errorf("%s in %s took %v", name, encoding, elapsed)
-			}
-			if tokens == 0 {
-				t.Errorf("%s in %s has no tokens", name, encoding)
-			}
+func TestTextWithoutABreakIsCountedInLinearTime(t *testing.T) {
+	runs := unbrokenRuns(200_000)
+	runs["a megabyte of one letter"] = strings.Repeat("a", 1<<20)
+	e := loadedEncoding(t, O200KBase)
+	for name, text := range runs {
+		start := time.Now()
+		tokens := e.count(text)
+		// It takes a tenth of a second, some more with the race detector. A quadratic counter needs half a minute.
+		if elapsed := time.Since(start); elapsed > 10*time.Second {
+			t.Errorf("%s took %v", name, elapsed)
+		}
+		if tokens < len(text)/150 {
+			t.Errorf("%s has only %d tokens", name, tokens)
 		}
 	}
 }

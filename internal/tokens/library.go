@@ -50,6 +50,7 @@ func Load() (*Library, error) {
 	}}, nil
 }
 
+// lazily returns a function that loads a vocabulary when it is first called, and once.
 func lazily(file, sum string, split splitter) func() (*encoding, error) {
 	return sync.OnceValues(func() (*encoding, error) { return loadEncoding(file, sum, split) })
 }

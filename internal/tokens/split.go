@@ -151,6 +151,7 @@ func contraction(s string, ignoreCase bool) int {
 	return 0
 }
 
+// digits returns the end of at most so many digits.
 func digits(s string, most int) int {
 	end := 0
 	for range most {

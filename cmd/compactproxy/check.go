@@ -1,0 +1,111 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/compactproxy/compactproxy/internal/config"
+	"github.com/compactproxy/compactproxy/internal/tokens"
+)
+
+// runCheck prints all problems of the configuration, or the plans that follow from it. It refuses what serve would refuse
+// before it listens, so a deployment can ask it first.
+func runCheck(_ context.Context, env environment) error {
+	flags := newFlags("check")
+	profile := flags.String("profile", "", "show the plans under the profile `NAME`, not under the one each model has")
+	if err := flags.parse(env); err != nil {
+		return err
+	}
+	cfg, err := flags.load(env)
+	if err != nil {
+		return err
+	}
+	if _, err := apiKey(cfg.Upstream); err != nil {
+		return err
+	}
+	p := newPlans(cfg.Config, nil) // nothing is counted here
+	if err := p.checkProfile(*profile); err != nil {
+		return err
+	}
+	for _, warning := range cfg.warnings {
+		_, _ = fmt.Fprintln(env.stdout, "warning:", warning)
+	}
+	_, _ = fmt.Fprintf(env.stdout, "configuration: %s\nupstream: %s\n\n", cfg.source, cfg.Upstream.BaseURL)
+	return writePlans(env.stdout, p, *profile)
+}
+
+// checkProfile refuses a profile that does not exist. Empty stands for no choice.
+func (p *plans) checkProfile(name string) error {
+	if names := p.Profiles(); name != "" && !slices.Contains(names, name) {
+		return &usageError{fmt.Errorf("there is no profile %q; known: %s", name, strings.Join(names, ", "))}
+	}
+	return nil
+}
+
+// writePlans writes the settings by profile and the plans by model rule.
+func writePlans(w io.Writer, p *plans, profile string) error {
+	_, _ = fmt.Fprintln(w, "compaction:", describeSettings(p.compaction))
+	for _, configured := range p.profiles {
+		_, _ = fmt.Fprintf(w, "profile %s: %s\n", configured.Name, describeSettings(configured.Compaction))
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "\nMODEL\tPROFILE\tWINDOW\tHARD LIMIT\tTRIGGER\tTARGET\tCOUNTER\tPLAN")
+	for _, r := range p.rules.all() {
+		p.writePlan(table, r, cmp.Or(profile, r.profile))
+	}
+	if p.rules.defaultWindow == 0 {
+		_, _ = fmt.Fprintln(table, "any other\t-\tunknown: passes through")
+	}
+	return table.Flush()
+}
+
+// writePlan writes a row. A rule that matches several models and names no window has no plan of its own.
+func (p *plans) writePlan(w io.Writer, r rule, profile string) {
+	_, _ = fmt.Fprintf(w, "%s\t%s\t", r.name, cmp.Or(profile, "-"))
+	if r.window == 0 {
+		_, _ = fmt.Fprintln(w, "as of the model that is asked for")
+		return
+	}
+	settings := p.settings(profile)
+	limits := compactionPlan(r, settings).Budget.Limits(0)
+	_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%s\n", limits.Window, limits.Hard, limits.Trigger, limits.Target,
+		describeCounter(counterSpec(r, settings)), p.fingerprint(r, profile))
+}
+
+// describeCounter names the vocabulary, which says more than that there is one.
+func describeCounter(spec tokens.Spec) string {
+	if spec.Kind == tokens.Tiktoken {
+		return cmp.Or(spec.Encoding, tokens.O200KBase)
+	}
+	return spec.Kind
+}
+
+// describeSettings says in shares what the table says in tokens.
+func describeSettings(settings config.Compaction) string {
+	steps := make([]string, len(settings.Chain))
+	for i, step := range settings.Chain {
+		steps[i] = step.Compactor.Type() + describeCondition(step)
+	}
+	return fmt.Sprintf("mode %s, from %v to %v: %s", settings.Mode, settings.CompactAt, settings.CompactTo,
+		strings.Join(steps, ", "))
+}
+
+func describeCondition(step config.Step) string {
+	switch when := step.When; {
+	case step.CompactAt != nil:
+		return fmt.Sprintf(" (from %v to %v)", *step.CompactAt, *step.CompactTo)
+	case when == nil:
+		return ""
+	case when.TokensExceed != nil:
+		return fmt.Sprintf(" (when tokens exceed %v)", when.TokensExceed)
+	case when.Always:
+		return " (always)"
+	default:
+		return " (never)"
+	}
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/tokens"
+)
+
+// fingerprint names a plan by all that decides where it cuts: two proxies with the same fingerprint forward the same bytes
+// for the same history. It is the beginning of a SHA-256, in hexadecimal.
+func fingerprint(plan compactor.Plan, counter tokens.Spec) string {
+	type step struct {
+		Name       string
+		Parameters compactor.Compactor
+		Condition  compactor.Condition
+	}
+	steps := make([]step, len(plan.Chain))
+	for i, s := range plan.Chain {
+		steps[i] = step{s.Name(), s.Compactor, s.Condition}
+	}
+	canonical, err := json.Marshal([]any{counter, plan.Budget, steps, plan.ProtectOpening, plan.RunAll})
+	if err != nil {
+		panic(err) // these are numbers, texts and lists of them, and the configuration refuses infinite ones
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:6])
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/config"
+	"github.com/compactproxy/compactproxy/internal/proxy"
+	"github.com/compactproxy/compactproxy/internal/tokens"
+)
+
+// plans makes the plan for a model and a profile from the configuration. It implements proxy.Planner and is safe for
+// concurrent use. Plans are made when they are first asked for, and never change.
+type plans struct {
+	rules      rules
+	compaction config.Compaction
+	profiles   []config.Profile
+	library    *tokens.Library
+	made       sync.Map // of proxy.Plan by planKey; the rules and profiles bound it
+}
+
+// planKey is all that a plan depends on beside the configuration.
+type planKey struct {
+	rule    rule
+	profile string
+}
+
+// newPlans makes no plan yet: a vocabulary that no request needs is not loaded. Without a library plans can be described,
+// but not made.
+func newPlans(cfg config.Config, library *tokens.Library) *plans {
+	return &plans{
+		rules:      rules{models: cfg.Models, table: tokens.NewTable(), defaultWindow: cfg.DefaultContextWindow},
+		compaction: cfg.Compaction,
+		profiles:   cfg.Profiles,
+		library:    library,
+	}
+}
+
+// Plan returns the plan for a model under a profile, or under the one its rule names when profile is empty. It reports
+// false when the model's window is unknown.
+func (p *plans) Plan(model, profile string) (proxy.Plan, bool) {
+	found, ok := p.rules.find(model)
+	if !ok {
+		return proxy.Plan{}, false
+	}
+	return p.plan(found, profile)
+}
+
+// Profiles returns the names of the configured profiles.
+func (p *plans) Profiles() []string {
+	names := make([]string, len(p.profiles))
+	for i, profile := range p.profiles {
+		names[i] = profile.Name
+	}
+	return names
+}
+
+// plan returns the plan for a rule. It reports false when its counter cannot be made, which takes a damaged vocabulary:
+// requests then pass.
+func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
+	profile = cmp.Or(profile, r.profile)
+	key := planKey{r, profile}
+	if made, ok := p.made.Load(key); ok {
+		return made.(proxy.Plan), true
+	}
+	settings := p.settings(profile)
+	spec := counterSpec(r, settings)
+	counter, err := p.library.Counter(spec)
+	if err != nil {
+		return proxy.Plan{}, false
+	}
+	compaction := compactionPlan(r, settings)
+	made, _ := p.made.LoadOrStore(key, proxy.Plan{
+		Rule:        r.name,
+		Fingerprint: fingerprint(compaction, spec),
+		Mode:        proxy.Mode(settings.Mode),
+		OnOverflow:  proxy.Overflow(settings.OnOverflow),
+		Compactor:   compaction,
+		Counter:     counter,
+	})
+	return made.(proxy.Plan), true
+}
+
+// settings returns what holds under a profile.
+func (p *plans) settings(profile string) config.Compaction {
+	for _, configured := range p.profiles {
+		if configured.Name == profile {
+			return configured.Compaction
+		}
+	}
+	return p.compaction
+}
+
+// known returns the values of labels for the metrics: every rule and plan that a request can have, so that their series
+// exist from the start. The exception are plans of a configured model that leaves the window to the built-in table and
+// matches several of its rows.
+func (p *plans) known(b build) proxy.Known {
+	known := proxy.Known{Version: b.version, Revision: b.revision}
+	for _, profile := range append([]string{""}, p.Profiles()...) {
+		settings := p.settings(profile)
+		for _, step := range settings.Chain {
+			if name := step.Compactor.Type(); !slices.Contains(known.Compactors, name) {
+				known.Compactors = append(known.Compactors, name)
+			}
+		}
+		for _, r := range p.rules.all() {
+			info := proxy.PlanInfo{Rule: r.name, Fingerprint: p.fingerprint(r, profile)}
+			if r.window > 0 && !slices.Contains(known.Plans, info) {
+				known.Plans = append(known.Plans, info)
+			}
+			if !slices.Contains(known.Models, r.name) {
+				known.Models = append(known.Models, r.name)
+			}
+		}
+	}
+	return known
+}
+
+// fingerprint returns the fingerprint of a plan without loading its vocabulary.
+func (p *plans) fingerprint(r rule, profile string) string {
+	settings := p.settings(cmp.Or(profile, r.profile))
+	return fingerprint(compactionPlan(r, settings), counterSpec(r, settings))
+}
+
+// counterSpec says how the tokens of a rule's models are counted.
+func counterSpec(r rule, settings config.Compaction) tokens.Spec {
+	kind := settings.Counter
+	if r.counter != "" {
+		kind = r.counter
+	}
+	switch kind {
+	case config.CounterApproximate:
+		parameters := settings.Approximate
+		return tokens.Spec{
+			Kind:           tokens.Approximate,
+			CharsPerToken:  &parameters.CharsPerToken,
+			TokensPerImage: &parameters.TokensPerImage,
+			TokensPerFile:  &parameters.TokensPerFile,
+		}
+	case config.CounterBytes:
+		return tokens.Spec{Kind: tokens.Bytes, Model: r.family}
+	default:
+		return tokens.Spec{Kind: tokens.Tiktoken, Model: r.family, Encoding: r.encoding}
+	}
+}
+
+// compactionPlan turns shares into tokens of the rule's window.
+func compactionPlan(r rule, settings config.Compaction) compactor.Plan {
+	budget := compactor.Budget{
+		Window:    r.window,
+		MaxInput:  r.maxInput,
+		Margin:    settings.Margin.Of(r.window),
+		CompactAt: settings.CompactAt,
+		CompactTo: settings.CompactTo,
+	}
+	chain := make(compactor.Chain, len(settings.Chain))
+	for i, step := range settings.Chain {
+		chain[i] = compactor.Step{
+			Compactor: newCompactor(step.Compactor, settings.NotePlacement, budget),
+			Condition: newCondition(step, r.window),
+		}
+	}
+	return compactor.Plan{
+		Budget: budget, Chain: chain, ProtectOpening: settings.ProtectOpening, RunAll: !settings.EarlyStop,
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/compactproxy/compactproxy/internal/config"
+	"github.com/compactproxy/compactproxy/internal/tokens"
+)
+
+func TestGlob(t *testing.T) {
+	for _, test := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"gpt-4o", "gpt-4o", true},
+		{"gpt-4o", "gpt-4o-mini", false},
+		{"gpt-4o", "xgpt-4o", false},
+		{"gpt-4o*", "gpt-4o", true},
+		{"gpt-4o*", "gpt-4o-mini", true},
+		{"gpt-4o*", "gpt-4", false},
+		{"*", "", true},
+		{"*", "anything/at:all", true},
+		{"*-mini", "gpt-4o-mini", true},
+		{"*-mini", "gpt-4o-mini-x", false},
+		{"*4*o*", "gpt-4o", true},
+		{"*4*o*", "gpt-o4", false},
+		{"a*a", "a", false},
+		{"a*a", "aa", true},
+		{"a*b*b", "ab", false},
+		{"a*b*b", "abb", true},
+		{"a**b", "ab", true},
+		{"gpt-4.1", "gpt-4x1", false},
+		{"[ab]?", "a1", false},
+	} {
+		if got := glob(test.pattern, test.name); got != test.want {
+			t.Errorf("%q for %q is %v", test.pattern, test.name, got)
+		}
+	}
+}
+
+func TestRuleForAModel(t *testing.T) {
+	models := []config.Model{
+		{Match: "gpt-4o-mini", Profile: "small"},
+		{Match: "gpt-4o*", ContextWindow: new(64000), Counter: config.CounterBytes},
+		{Match: "gpt-5*", ContextWindow: new(100000)},
+		{Match: "gpt-6*", MaxInputTokens: new(0)},
+		{Match: "Org/My.Model", ContextWindow: new(32768), MaxInputTokens: new(30000), Encoding: "cl100k_base"},
+		{Match: "gpt-4o*", ContextWindow: new(1)},
+		{Match: "*", Profile: "rest"},
+	}
+	for _, test := range []struct {
+		sentence string
+		models   []config.Model
+		model    string
+		window   int // the default one
+		want     rule
+	}{
+		{
+			"the table knows what is not configured", nil, "gpt-5-2025-08-07", 0,
+			rule{name: "gpt-5", family: "gpt-5", window: 400000, maxInput: 272000, encoding: "o200k_base"},
+		},
+		{
+			"a fine-tune is like its model in the table", nil, "ft:gpt-4o-mini-2024-07-18:org::id", 0,
+			rule{name: "gpt-4o-mini", family: "gpt-4o-mini", window: 128000, encoding: "o200k_base"},
+		},
+		{"an unknown model has no rule", nil, "nobody-knows-me", 0, rule{name: otherModels}},
+		{"nor has no model", nil, "", 0, rule{name: otherModels}},
+		{
+			"the default window is for unknown models", nil, "nobody-knows-me", 8000,
+			rule{name: otherModels, window: 8000},
+		},
+		{
+			"and only for them", nil, "gpt-4", 8000,
+			rule{name: "gpt-4", family: "gpt-4", window: 8192, encoding: "cl100k_base"},
+		},
+		{
+			"the first match wins, and the table fills in", models, "gpt-4o-mini", 0,
+			rule{name: "gpt-4o-mini", family: "gpt-4o-mini", window: 128000, encoding: "o200k_base", profile: "small"},
+		},
+		{
+			"a configured window wins over the table", models, "gpt-4o-2024-08-06", 0,
+			rule{name: "gpt-4o*", family: "gpt-4o", window: 64000, encoding: "o200k_base", counter: config.CounterBytes},
+		},
+		{
+			"a fine-tune is like its model in the configuration", models, "ft:gpt-4o-2024-08-06:org::id", 0,
+			rule{name: "gpt-4o*", family: "gpt-4o", window: 64000, encoding: "o200k_base", counter: config.CounterBytes},
+		},
+		{
+			"the table's input limit goes with its window", models, "gpt-5-mini", 0,
+			rule{name: "gpt-5*", family: "gpt-5", window: 100000, encoding: "o200k_base"},
+		},
+		{
+			"an input limit of 0 is the window", models, "gpt-6", 0,
+			rule{name: "gpt-6*", family: "gpt-6", window: 400000, encoding: "o200k_base"},
+		},
+		{
+			"case does not matter", models, "org/my.model", 0,
+			rule{name: "Org/My.Model", window: 32768, maxInput: 30000, encoding: "cl100k_base"},
+		},
+		{
+			"the table gives the window where a match leaves it open", models, "o3", 0,
+			rule{name: "*", family: "o3", window: 200000, encoding: "o200k_base", profile: "rest"},
+		},
+		{
+			"then the default window does", models, "nobody-knows-me", 8000,
+			rule{name: "*", window: 8000, profile: "rest"},
+		},
+		{"else there is no rule", models, "nobody-knows-me", 0, rule{name: "*", profile: "rest"}},
+	} {
+		t.Run(test.sentence, func(t *testing.T) {
+			r := rules{models: test.models, table: tokens.NewTable(), defaultWindow: test.window}
+			got, ok := r.find(test.model)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(rule{})); diff != "" {
+				t.Error(diff)
+			}
+			if ok != (test.want.window > 0) {
+				t.Errorf("the window is known: %v", ok)
+			}
+		})
+	}
+}
+
+func TestAllRulesAreFound(t *testing.T) {
+	r := rules{
+		models: []config.Model{{Match: "gpt-4o*", Profile: "a"}, {Match: "*-local"}, {Match: "mine", ContextWindow: new(5)}},
+		table:  tokens.NewTable(), defaultWindow: 8000,
+	}
+	all := r.all()
+	for i, want := range []rule{
+		{name: "gpt-4o*", family: "gpt-4o", window: 128000, encoding: "o200k_base", profile: "a"},
+		{name: "*-local", window: 8000},
+		{name: "mine", window: 5},
+	} {
+		if all[i] != want {
+			t.Errorf("rule %d is %+v, want %+v", i, all[i], want)
+		}
+	}
+	if last := all[len(all)-1]; last != (rule{name: otherModels, window: 8000}) {
+		t.Errorf("the last rule is %+v", last)
+	}
+	for _, known := range (rules{table: r.table}).all() {
+		got, ok := rules{table: r.table}.find(known.name)
+		if !ok || got != known {
+			t.Errorf("a model named %s gets %+v, want %+v", known.name, got, known)
+		}
+	}
+}
