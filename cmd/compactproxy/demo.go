@@ -53,7 +53,7 @@ type demoOptions struct {
 func parseDemo(env environment) (options demoOptions, err error) {
 	flags := newFlags("demo")
 	flags.BoolVar(&options.keep, "keep", false, "leave proxy, upstream and admin listener running until interrupted")
-	scenario := flags.String("scenario", "session", "`session` plays the session only, all every other kind of event, too")
+	scenario := flags.String("scenario", "session", "play `NAME`: session, or all, which provokes every other kind of event, too")
 	if err := flags.parse(env); err != nil {
 		return options, err
 	}

@@ -21,6 +21,9 @@ type replay struct {
 	saved     []savedSize
 }
 
+// roomToGrow is the number of items that a state can take after a cut before it has to be copied.
+const roomToGrow = 64
+
 // stepState is what a step with a condition of its own remembers.
 type stepState struct {
 	rearm
@@ -145,7 +148,7 @@ func (r *replay) run(ctx context.Context, i int) bool {
 	}
 	changed := report.Result == Compacted
 	if changed {
-		items := make([]Item, 0, seen+len(after.Items)+len(r.input)-r.appended)
+		items := make([]Item, 0, seen+len(after.Items)+min(roomToGrow, len(r.input)-r.appended))
 		r.state = r.state.with(append(append(items, r.state.Items[:seen]...), after.Items...))
 		r.size = r.size.Minus(report.saved)
 		r.saved = append(r.saved, savedSize{compactor: step.Name(), size: report.saved})

@@ -116,7 +116,7 @@ func (w SlidingWindow) rebuild(c Conversation, l layout, keep []bool, quotes int
 	if len(removed) == 0 || onlyNotes && !w.Note.silent() {
 		return c
 	}
-	var items []Item
+	items := make([]Item, 0, len(c.Items)-len(removed)+1)
 	at := l.notePlace(c, removed)
 	place := -1
 	for i := range c.Items {
