@@ -28,6 +28,7 @@ func (e *apiError) MarshalJSON() ([]byte, error) {
 	}{detail{e.message, "invalid_request_error", orNull(e.param), orNull(e.code)}})
 }
 
+// orNull keeps the difference between an empty string and null: OpenAI sends null.
 func orNull(s string) *string {
 	if s == "" {
 		return nil
@@ -35,14 +36,17 @@ func orNull(s string) *string {
 	return &s
 }
 
+// badRequest is the refusal of a request that has a fault of its own.
 func badRequest(param, code, format string, args ...any) *apiError {
 	return &apiError{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...), param: param, code: code}
 }
 
+// unknownURL is the answer to a path that does not exist.
 func unknownURL(r *http.Request) *apiError {
 	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)}
 }
 
+// wrongMethod is the answer to a path that exists, but not for this method.
 func wrongMethod(r *http.Request) *apiError {
 	return &apiError{
 		status: http.StatusMethodNotAllowed,
@@ -51,27 +55,32 @@ func wrongMethod(r *http.Request) *apiError {
 	}
 }
 
+// notJSON is OpenAI's answer to anything that is no JSON object.
 func notJSON() *apiError {
 	return badRequest("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't "+
 		"using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON. "+
 		"If you have trouble figuring out how to fix this, please contact us through our help center at help.openai.com.)")
 }
 
+// missing is the refusal of a request that lacks a member.
 func missing(param string) *apiError {
 	return badRequest(param, "missing_required_parameter", "Missing required parameter: '%s'.", param)
 }
 
+// wrongType is the refusal of a member of another JSON type than wanted.
 func wrongType(param, want string, got json.RawMessage) *apiError {
 	return badRequest(param, "invalid_type", "Invalid type for '%s': expected %s, but got %s instead.",
 		param, want, describe(got))
 }
 
+// wrongValue is the refusal of a string that is none of the supported ones.
 func wrongValue(param, got string, supported ...string) *apiError {
 	last := len(supported) - 1
 	return badRequest(param, "invalid_value", "Invalid value: '%s'. Supported values are: '%s', and '%s'.",
 		got, strings.Join(supported[:last], "', '"), supported[last])
 }
 
+// emptyArray is the refusal of an array without elements.
 func emptyArray(param string) *apiError {
 	return badRequest(param, "empty_array",
 		"Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)

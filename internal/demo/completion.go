@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 )
 
 // Answer is what the model says: text, tool calls, or both.
@@ -15,6 +16,7 @@ type Answer struct {
 	Calls []Call
 }
 
+// finishReason says why the model stopped. Scripts are never cut short, so length does not occur.
 func (a Answer) finishReason() string {
 	if len(a.Calls) > 0 {
 		return "tool_calls"
@@ -22,6 +24,7 @@ func (a Answer) finishReason() string {
 	return "stop"
 }
 
+// usage is what the upstream counted. It is the truth that estimates are compared with.
 type usage struct {
 	PromptTokens        int                 `json:"prompt_tokens"`
 	CompletionTokens    int                 `json:"completion_tokens"`
@@ -29,17 +32,21 @@ type usage struct {
 	PromptTokensDetails promptTokensDetails `json:"prompt_tokens_details"`
 }
 
+// promptTokensDetails breaks the prompt tokens down.
 type promptTokensDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
 // completion is an answer on its way to the client.
 type completion struct {
-	id           string
-	created      int64
-	model        string
-	answer       Answer
-	stream       bool
+	id string
+	// created is in seconds since 1970.
+	created int64
+	// model is echoed as the request named it.
+	model  string
+	answer Answer
+	stream bool
+	// includeUsage asks for one more event in a stream.
 	includeUsage bool
 	usage        usage
 }
@@ -52,17 +59,27 @@ type toolCall struct {
 	Function functionCall `json:"function"`
 }
 
+// functionCall is the inner part of a call. In a stream the name comes first and the arguments follow in pieces.
 type functionCall struct {
 	Name      string `json:"name,omitempty"`
 	Arguments string `json:"arguments"`
 }
 
-// callID returns the id of the i-th call, which the script may leave to the upstream.
-func (c *completion) callID(i int) string {
-	if id := c.answer.Calls[i].ID; id != "" {
-		return id
+// withIDs returns the answer with an id for every call, which the script may leave to the upstream.
+func (a Answer) withIDs(serial int) Answer {
+	calls := slices.Clone(a.Calls)
+	for i := range calls {
+		if calls[i].ID == "" {
+			calls[i].ID = fmt.Sprintf("call_%d_%d", serial, i)
+		}
 	}
-	return fmt.Sprintf("call_%s_%d", c.id[len("chatcmpl-"):], i)
+	a.Calls = calls
+	return a
+}
+
+// message returns the call as messages carry it.
+func (c Call) message() toolCall {
+	return toolCall{ID: c.ID, Type: "function", Function: functionCall{Name: c.Name, Arguments: c.Arguments}}
 }
 
 // send writes the response and reports whether the client stayed to the end.
@@ -84,9 +101,10 @@ func cutBody(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 	_, _ = w.Write(text[:len(text)/2])
 	_ = http.NewResponseController(w).Flush()
-	panic(http.ErrAbortHandler)
+	panic(http.ErrAbortHandler) // the server closes the connection without a word
 }
 
+// body returns the whole answer as one JSON object.
 func (c *completion) body() any {
 	type message struct {
 		Role      string     `json:"role"`
@@ -104,10 +122,8 @@ func (c *completion) body() any {
 	if c.answer.Text == "" && len(c.answer.Calls) > 0 {
 		m.Content = nil
 	}
-	for i, call := range c.answer.Calls {
-		m.ToolCalls = append(m.ToolCalls, toolCall{
-			ID: c.callID(i), Type: "function", Function: functionCall{Name: call.Name, Arguments: call.Arguments},
-		})
+	for _, call := range c.answer.Calls {
+		m.ToolCalls = append(m.ToolCalls, call.message())
 	}
 	return struct {
 		ID                string   `json:"id"`
@@ -120,6 +136,7 @@ func (c *completion) body() any {
 		SystemFingerprint string   `json:"system_fingerprint"`
 	}{
 		c.id, "chat.completion", c.created, c.model,
-		[]choice{{Message: m, FinishReason: c.answer.finishReason()}}, c.usage, "default", "fp_demo",
+		[]choice{{Message: m, FinishReason: c.answer.finishReason()}},
+		c.usage, "default", "fp_demo",
 	}
 }

@@ -29,7 +29,8 @@ const maxCounts = 1 << 16
 type Counter struct {
 	encoding *tiktoken.Tiktoken
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// counts holds digests, not texts: it must not keep whole histories in memory.
 	counts map[[sha256.Size]byte]int
 }
 
@@ -107,6 +108,7 @@ func chop(text string) []string {
 	return append(pieces, text[start:])
 }
 
+// kindOf tells characters apart as the pattern does. Only a run of one kind can become one long piece.
 func kindOf(r rune) int {
 	switch {
 	case unicode.IsLetter(r) || unicode.IsMark(r):
@@ -122,10 +124,11 @@ func kindOf(r rune) int {
 
 // promptSize is a request's size in tokens.
 type promptSize struct {
-	perMessage []int
-	tools      int
+	perMessage []int // in the order of the messages
+	tools      int   // all definitions together
 }
 
+// messages returns the size of all messages and of the frame of the reply.
 func (s promptSize) messages() int {
 	total := tokensPerReply
 	for _, n := range s.perMessage {
@@ -134,8 +137,10 @@ func (s promptSize) messages() int {
 	return total
 }
 
+// prompt returns the size of everything the model reads.
 func (s promptSize) prompt() int { return s.messages() + s.tools }
 
+// measure counts a whole request by the chat formula.
 func (c *Counter) measure(req *request) promptSize {
 	size := promptSize{tools: c.tools(req)}
 	padded := len(req.tools) == 0
@@ -156,6 +161,7 @@ func withNewline(text string) string {
 	return text + "\n"
 }
 
+// message returns the tokens of one message with its frame.
 func (c *Counter) message(m message) int {
 	n := tokensPerMessage + c.Count(m.Role) + c.Count(m.Text) + m.flat + c.calls(m.Calls)
 	if m.Name != "" {
@@ -170,6 +176,7 @@ func (c *Counter) message(m message) int {
 	return n
 }
 
+// calls returns the tokens of tool calls. Their ids are not shown to the model.
 func (c *Counter) calls(calls []Call) int {
 	n := 0
 	for _, call := range calls {

@@ -15,6 +15,8 @@ type Fault struct {
 	Status int
 	Header http.Header
 	Body   string
+	// NoResponse breaks the connection in place of any response.
+	NoResponse bool
 	// EventDelay is waited before every event of a stream.
 	EventDelay time.Duration
 	// Cut breaks the connection after AfterEvents events of a stream, or in the middle of a body that is not streamed.
@@ -33,6 +35,7 @@ func (u *Upstream) Fail(faults ...Fault) {
 	u.faults = append(u.faults, faults...)
 }
 
+// nextFault takes the oldest fault out of the queue; the zero Fault when it is empty.
 func (u *Upstream) nextFault() Fault {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -44,6 +47,14 @@ func (u *Upstream) nextFault() Fault {
 	return fault
 }
 
+// dropFaults forgets the faults that no request has taken.
+func (u *Upstream) dropFaults() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.faults = nil
+}
+
+// write answers with the fault's own response.
 func (f Fault) write(w http.ResponseWriter) {
 	for name, values := range f.Header {
 		w.Header()[http.CanonicalHeaderKey(name)] = values

@@ -95,7 +95,7 @@ func TestAClientThatLeavesIsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	cancel()
 	for range 200 {
 		if u.Records()[0].Canceled {

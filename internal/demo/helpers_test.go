@@ -49,7 +49,7 @@ func post(t *testing.T, url, body string) response {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
 	return response{res, string(text), err}
 }

@@ -41,6 +41,7 @@ func parseMessage(i int, raw json.RawMessage) (message, *apiError) {
 	return m, m.checkContent(i, o)
 }
 
+// missingForRole is the refusal of a message that lacks what its role needs.
 func missingForRole(i int, key, role string) *apiError {
 	return badRequest(fmt.Sprintf("messages.[%d].%s", i, key), "",
 		"Missing parameter '%s': messages with role '%s' must have a '%s'.", key, role, key)
@@ -64,9 +65,10 @@ func (m *message) checkContent(i int, o object) *apiError {
 	}
 }
 
+// parseCalls reads the tool calls of an assistant message, or its deprecated function call.
 func (m *message) parseCalls(at string, o object) *apiError {
 	if o.has("function_call") {
-		call, problem := parseFunction(at+".function_call", o["function_call"])
+		call, problem := parseNamed(at+".function_call", o["function_call"], "arguments")
 		m.function = &call
 		return problem
 	}
@@ -92,6 +94,7 @@ func (m *message) parseCalls(at string, o object) *apiError {
 	return nil
 }
 
+// parseCall reads one tool call: of a function with JSON arguments, or of a custom tool with free text.
 func parseCall(at string, raw json.RawMessage) (Call, *apiError) {
 	o, ok := parseObject(raw)
 	if !ok {
@@ -106,9 +109,9 @@ func parseCall(at string, raw json.RawMessage) (Call, *apiError) {
 	var problem *apiError
 	switch kind {
 	case "function":
-		call, problem = parseFunction(at+".function", o["function"])
+		call, problem = parseNamed(at+".function", o["function"], "arguments")
 	case "custom":
-		call, problem = parseCustom(at+".custom", o["custom"])
+		call, problem = parseNamed(at+".custom", o["custom"], "input")
 	case "":
 		problem = missing(at + ".type")
 	default:
@@ -118,14 +121,7 @@ func parseCall(at string, raw json.RawMessage) (Call, *apiError) {
 	return call, problem
 }
 
-func parseFunction(at string, raw json.RawMessage) (Call, *apiError) {
-	return parseNamed(at, raw, "arguments")
-}
-
-func parseCustom(at string, raw json.RawMessage) (Call, *apiError) {
-	return parseNamed(at, raw, "input")
-}
-
+// parseNamed reads the inner part of a call: a name, and the text the tool is called with.
 func parseNamed(at string, raw json.RawMessage, argument string) (call Call, problem *apiError) {
 	o, ok := parseObject(raw)
 	if !ok {
@@ -139,6 +135,9 @@ func parseNamed(at string, raw json.RawMessage, argument string) (call Call, pro
 	}
 	return call, nil
 }
+
+// orphan is what OpenAI says of a result without a call, in its own spelling.
+const orphan = "Invalid parameter: messages with role '%s' must be a response to a preceeding message with '%s'." //nolint:misspell
 
 // openCalls are the calls of the newest assistant message that have no result yet.
 type openCalls struct {
@@ -171,6 +170,7 @@ func checkPairs(messages []message) *apiError {
 	return open.unanswered(len(messages) - 1)
 }
 
+// callsOf returns the calls of a message, all of them open.
 func callsOf(m message) openCalls {
 	open := openCalls{any: len(m.Calls) > 0}
 	for _, call := range m.Calls {
@@ -182,10 +182,10 @@ func callsOf(m message) openCalls {
 	return open
 }
 
+// answer closes the call that the tool message i answers.
 func (c *openCalls) answer(i int, id string) *apiError {
 	if !c.any {
-		return badPair(i, "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "+
-			"'tool_calls'.")
+		return badPair(i, fmt.Sprintf(orphan, "tool", "tool_calls"))
 	}
 	at := slices.Index(c.ids, id)
 	if at < 0 {
@@ -196,10 +196,10 @@ func (c *openCalls) answer(i int, id string) *apiError {
 	return nil
 }
 
+// answerFunction closes the function call that the function message i answers. Functions are paired by name.
 func (c *openCalls) answerFunction(i int, name string) *apiError {
 	if c.function == "" || c.function != name {
-		return badPair(i, "Invalid parameter: messages with role 'function' must be a response to a preceeding message "+
-			"with 'function_call'.")
+		return badPair(i, fmt.Sprintf(orphan, "function", "function_call"))
 	}
 	c.function = ""
 	return nil
@@ -218,6 +218,7 @@ func (c *openCalls) unanswered(i int) *apiError {
 	return nil
 }
 
+// badPair is the refusal of message i for its place in the history.
 func badPair(i int, message string) *apiError {
 	return badRequest(fmt.Sprintf("messages.[%d].role", i), "", "%s", message)
 }

@@ -97,11 +97,14 @@ func Play(ctx context.Context, session Session, opts PlayOptions) (Result, error
 type player struct {
 	session Session
 	opts    PlayOptions
+	// history only grows: nothing is edited, as with most agents.
 	history []chatMessage
-	what    string
-	result  Result
+	// what describes what was added to the history since the last request.
+	what   string
+	result Result
 }
 
+// add appends a message to the history.
 func (p *player) add(m chatMessage) { p.history = append(p.history, m) }
 
 // playTurn asks until the model answers without calls. It reports false when an error response ends the session.
@@ -126,6 +129,7 @@ func (p *player) playTurn(ctx context.Context, turn int) (bool, error) {
 	}
 }
 
+// checkAnswer makes sure that the turn ended as the script says, and not with some other text.
 func (p *player) checkAnswer(turn int, answer chatMessage) (bool, error) {
 	if answer.Content == nil || *answer.Content != p.session.Turns[turn].Answer {
 		return false, fmt.Errorf("turn %d: the model left the script", turn+1)
@@ -150,7 +154,8 @@ func (p *player) runTools(calls []toolCall) error {
 
 // chatMessage is a message as this client sends and receives it.
 type chatMessage struct {
-	Role       string     `json:"role"`
+	Role string `json:"role"`
+	// Content is sent as null when there is none: agents do so beside calls.
 	Content    *string    `json:"content"`
 	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
@@ -171,7 +176,7 @@ func (p *player) ask(ctx context.Context, exchange *Exchange) (chatMessage, erro
 	if err != nil {
 		return chatMessage{}, err
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	exchange.Status = res.StatusCode
 	exchange.Compaction = readCompaction(res.Header)
 	if res.StatusCode == http.StatusOK && p.opts.Stream {
@@ -180,6 +185,7 @@ func (p *player) ask(ctx context.Context, exchange *Exchange) (chatMessage, erro
 	return readAnswer(res.Body, exchange)
 }
 
+// requestBody returns the whole history with the tools, as every request carries it.
 func (p *player) requestBody() []byte {
 	body := map[string]any{"model": p.session.Model, "messages": p.history, "tools": p.session.toolDefinitions()}
 	if p.opts.Stream {
@@ -214,11 +220,13 @@ func readAnswer(body io.Reader, exchange *Exchange) (chatMessage, error) {
 	return res.Choices[0].Message, nil
 }
 
+// responseError is the error member of a response or an event. Servers disagree on the type of the code.
 type responseError struct {
 	Message string `json:"message"`
 	Code    any    `json:"code"`
 }
 
+// note takes over the usage and the error of a response; either may be nil.
 func (e *Exchange) note(u *usage, problem *responseError) {
 	if u != nil {
 		e.PromptTokens, e.CachedTokens = u.PromptTokens, u.PromptTokensDetails.CachedTokens
@@ -231,6 +239,7 @@ func (e *Exchange) note(u *usage, problem *responseError) {
 	}
 }
 
+// readCompaction reads the headers of the proxy. What is missing stays zero.
 func readCompaction(h http.Header) Compaction {
 	const prefix = "X-Compactproxy-"
 	c := Compaction{Action: h.Get(prefix + "Action"), Cut: h.Get(prefix + "Cut")}

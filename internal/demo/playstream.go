@@ -31,6 +31,7 @@ func readStream(body io.Reader, exchange *Exchange) (chatMessage, error) {
 	}
 }
 
+// endOfStream judges a stream that ended before [DONE].
 func endOfStream(err error, exchange *Exchange) error {
 	if errors.Is(err, io.EOF) && exchange.ErrorMessage != "" {
 		return nil
@@ -38,6 +39,7 @@ func endOfStream(err error, exchange *Exchange) error {
 	return fmt.Errorf("reading the stream: %w", err)
 }
 
+// readEvent adds what one event says to the message and the exchange.
 func (m *chatMessage) readEvent(data string, exchange *Exchange) error {
 	var event struct {
 		Choices []struct {
@@ -56,6 +58,7 @@ func (m *chatMessage) readEvent(data string, exchange *Exchange) error {
 	return nil
 }
 
+// append adds a delta. Pieces of arguments belong to the call of their index.
 func (m *chatMessage) append(d delta) {
 	if d.Content != nil && *d.Content != "" {
 		text := *d.Content

@@ -10,7 +10,7 @@ import (
 // promptCache is a simple model of a provider's prompt cache: what a request shares with the one before it, from its start
 // and in whole messages, is read from the cache. Real caches look at more requests and have a smallest length.
 type promptCache struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows: the previous request
 	head     [sha256.Size]byte
 	messages []json.RawMessage
 }
@@ -36,12 +36,14 @@ func (p *promptCache) replace(req *request, size promptSize) int {
 	return cached
 }
 
+// clear makes the next request the first one.
 func (p *promptCache) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.head, p.messages = [sha256.Size]byte{}, nil
 }
 
+// headOf returns a digest of what stands in front of the messages.
 func headOf(req *request) [sha256.Size]byte {
 	var head bytes.Buffer
 	head.WriteString(req.model)

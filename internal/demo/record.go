@@ -52,6 +52,8 @@ func (u *Upstream) Reset() {
 	u.cache.clear()
 }
 
+// remember adds a record that the request's handler fills in as it goes. Only the methods below may touch it from then on,
+// because Records may be asked at any time.
 func (u *Upstream) remember(r *http.Request, body []byte) *Record {
 	header := r.Header.Clone()
 	header.Set("Host", r.Host)
@@ -68,6 +70,7 @@ func (u *Upstream) remember(r *http.Request, body []byte) *Record {
 	return record
 }
 
+// note sets what the request is answered with; problem is nil unless the upstream refuses it.
 func (u *Upstream) note(record *Record, status int, problem *apiError) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -77,12 +80,14 @@ func (u *Upstream) note(record *Record, status int, problem *apiError) {
 	}
 }
 
+// noteTokens sets the counts.
 func (u *Upstream) noteTokens(record *Record, prompt, cached int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	record.PromptTokens, record.CachedTokens = prompt, cached
 }
 
+// noteCanceled says that the client left.
 func (u *Upstream) noteCanceled(record *Record) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

