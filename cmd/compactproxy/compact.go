@@ -93,7 +93,7 @@ func newCompactReport(plan proxy.Plan, o compactor.Outcome, items int) compactRe
 		ItemsAfter:   items,
 		Steps:        []stepReport{},
 	}
-	if reason := passReason(o); reason != "" {
+	if reason := proxy.ReasonToPass(o); reason != "" {
 		return compactReport{Action: "passed", Reason: string(reason), compactDetails: d}
 	}
 	d.TokensAfter, d.ItemsAfter = o.After, len(o.Conversation.Items)
@@ -101,20 +101,6 @@ func newCompactReport(plan proxy.Plan, o compactor.Outcome, items int) compactRe
 		d.Steps = append(d.Steps, stepReport(saving))
 	}
 	return compactReport{Action: "compacted", compactDetails: d}
-}
-
-// passReason returns why an outcome is not worth forwarding, or nothing.
-func passReason(o compactor.Outcome) proxy.Reason {
-	switch {
-	case o.Changed && o.After < o.Before:
-		return ""
-	case o.Changed:
-		return proxy.NotSmaller
-	case o.ChainRuns == 0:
-		return proxy.BelowTrigger
-	default:
-		return proxy.Unchanged
-	}
 }
 
 // write writes the report for people.

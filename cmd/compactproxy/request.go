@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/proxy"
 	"github.com/compactproxy/compactproxy/internal/tokens"
 	"github.com/compactproxy/compactproxy/internal/wire"
 )
@@ -75,16 +75,5 @@ func readRequest(stdin io.Reader, plans *plans) (request, error) {
 
 // conversation returns the request as counter measures it.
 func (r request) conversation(counter tokens.Counter) compactor.Conversation {
-	o := r.document.Overhead()
-	overhead := counter.Overhead(tokens.Overhead{
-		Tools:        o.Tools,
-		Functions:    o.Functions,
-		FunctionCall: o.FunctionCall,
-		ToolChoice:   o.ToolChoice,
-		Format:       o.ResponseFormat,
-		System: slices.ContainsFunc(r.items, func(item compactor.Item) bool {
-			return item.Role == compactor.System
-		}),
-	})
-	return compactor.NewConversation(r.items, overhead, counter)
+	return compactor.NewConversation(r.items, counter.Overhead(proxy.OverheadOf(r.document)), counter)
 }

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 )
+
+// version is set by the linker where there is no repository to read it from, as in an image build.
+var version string
 
 // build says which build of the program this is, as far as the Go toolchain recorded it.
 type build struct {
@@ -15,13 +19,13 @@ type build struct {
 	revision string
 }
 
-// readBuild asks the binary: nothing has to be set when it is built.
+// readBuild asks the binary.
 func readBuild() build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return build{version: "(unknown)"}
+		return build{version: cmp.Or(version, "(unknown)")}
 	}
-	b := build{version: info.Main.Version}
+	b := build{version: cmp.Or(version, info.Main.Version)}
 	dirty := ""
 	for _, setting := range info.Settings {
 		switch {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -56,7 +55,7 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 	if x.failure != nil {
 		attrs = append(attrs, slog.String("error", x.failure.Error()))
 	}
-	p.logger.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelInfo, "request", attrs...)
+	p.logger.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
 }
 
 func (d decision) attrs() []slog.Attr {

@@ -34,7 +34,7 @@ func (p *Proxy) authenticate(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !p.knowsKey(credential(r.Header)) {
-			p.fail(w, r, errNotAuthorized())
+			p.refuse(w, r, errNotAuthorized())
 			return
 		}
 		next.ServeHTTP(w, r)

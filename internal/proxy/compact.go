@@ -1,121 +1,19 @@
 package proxy
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"runtime/debug"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
 	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
-// serveChat serves a request for a chat completion: it reads the body, lets the compact step decide, and forwards.
-func (p *Proxy) serveChat(w http.ResponseWriter, r *http.Request) {
-	x := exchangeOf(r.Context())
-	x.api = apiChat
-	choice, err := p.choice(r)
-	if err != nil {
-		p.fail(w, r, err)
-		return
-	}
-	x.profile = choice.profile
-	if reason := unreadReason(r, choice); reason != "" {
-		p.forwardUnread(w, r, reason)
-		return
-	}
-	began := time.Now()
-	b, reason, err := p.bodies.read(r)
-	x.waited = time.Since(began)
-	defer b.release()
-	switch {
-	case err != nil:
-		p.fail(w, r, err)
-	case reason == TooLarge && p.onLargeBody == LargeBodyReject:
-		p.fail(w, r, errTooLarge(p.bodies.max))
-	case reason != "":
-		p.forwardUnread(w, r, reason)
-	default:
-		p.serveBody(w, r, b, choice)
-	}
-}
-
-func (p *Proxy) serveBody(w http.ResponseWriter, r *http.Request, b *body, choice choice) {
-	x := exchangeOf(r.Context())
-	x.buffered = true
-	shorter, err := p.compact(r.Context(), x, b.bytes, choice)
-	if err != nil {
-		p.fail(w, r, err)
-		return
-	}
-	if shorter == nil {
-		p.forward(w, r, b.newReader, len(b.bytes))
-		return
-	}
-	p.forward(w, r, func() io.ReadCloser { return io.NopCloser(bytes.NewReader(shorter)) }, len(shorter))
-}
-
-func (p *Proxy) forwardUnread(w http.ResponseWriter, r *http.Request, reason Reason) {
-	exchangeOf(r.Context()).decision.pass(reason)
-	p.reverse.ServeHTTP(w, r)
-}
-
-// forward sends a request with length bytes that newReader yields. The transport reads them again when it finds that an
-// idle connection was closed before anything was sent.
-func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, newReader func() io.ReadCloser, length int) {
-	out := r.WithContext(r.Context())
-	out.Body = newReader()
-	out.GetBody = func() (io.ReadCloser, error) { return newReader(), nil }
-	out.ContentLength = int64(length)
-	out.TransferEncoding = nil
-	p.reverse.ServeHTTP(w, out)
-}
-
-// choice is what a client asks for beside the body.
-type choice struct {
-	mode       Mode   // empty leaves it to the plan
-	profile    string // empty leaves it to the planner
-	deployment string // Azure's name for the model in the path, or empty
-}
-
-func (p *Proxy) choice(r *http.Request) (choice, error) {
-	c := choice{
-		mode:       Mode(r.Header.Get(headerMode)),
-		profile:    cmp.Or(r.Header.Get(headerProfile), pathParam(r, "profile")),
-		deployment: pathParam(r, "deployment"),
-	}
-	switch modes := []string{string(ModeCompact), string(ModeObserve), string(ModePass)}; {
-	case c.mode != "" && !slices.Contains(modes, string(c.mode)):
-		return choice{}, errUnknown("mode", string(c.mode), modes)
-	case c.profile != "" && !slices.Contains(p.planner.Profiles(), c.profile):
-		return choice{}, errUnknown("profile", c.profile, p.planner.Profiles())
-	}
-	return c, nil
-}
-
-// unreadReason returns the reason for not even reading the body, if there is one.
-func unreadReason(r *http.Request, c choice) Reason {
-	if c.mode == ModePass {
-		return ModePassed
-	}
-	for _, coding := range r.Header.Values("Content-Encoding") {
-		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
-			return ContentEncoding
-		}
-	}
-	return ""
-}
-
 // compact is the compact step. It returns the shorter body to forward, or nil where the original is to be forwarded, and
-// leaves the decision in x. The only error is an overflow that the plan wants refused. A panic costs the compaction, not
-// the request.
+// leaves the decision in x. The error is an overflow that the plan wants refused, or that the client left. A panic costs the
+// compaction, not the request.
 func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice) (shorter []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -184,7 +82,7 @@ func (p *Proxy) decide(ctx context.Context, x *exchange, plan Plan, doc *wire.Do
 // apply turns the outcome of a replay into the decision and the body.
 func (p *Proxy) apply(ctx context.Context, d *decision, plan Plan, doc *wire.Document, o compactor.Outcome) ([]byte, error) {
 	d.count(o.Before, o.After)
-	reason := reasonToPass(o)
+	reason := ReasonToPass(o)
 	if reason != "" {
 		d.count(o.Before, o.Before)
 	}
@@ -210,14 +108,14 @@ func (p *Proxy) apply(ctx context.Context, d *decision, plan Plan, doc *wire.Doc
 	return shorter, nil
 }
 
-// reasonToPass returns why the outcome of a replay is not worth forwarding, or nothing.
-func reasonToPass(o compactor.Outcome) Reason {
+// ReasonToPass returns why the original is forwarded and not the outcome of its replay, or nothing when the outcome is.
+func ReasonToPass(o compactor.Outcome) Reason {
 	switch {
 	case o.Changed && o.After < o.Before:
 		return ""
 	case o.Changed:
 		return NotSmaller
-	case len(o.Reports) == 0 && o.Before < o.Limits.Trigger:
+	case o.ChainRuns == 0 && len(o.Reports) == 0:
 		return BelowTrigger
 	default:
 		return Unchanged

@@ -61,8 +61,9 @@ func errUnknown(what, got string, known []string) error {
 func errOverflow(estimate, window, limit int) error {
 	return &apiError{
 		http.StatusBadRequest, "context_length_exceeded",
-		fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in about %d tokens "+
-			"after compaction, and the input may take %d.", window, estimate, limit),
+		fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens "+
+			"(estimated, after compaction), and the input limit is %d tokens. Please reduce the length of the messages.",
+			window, estimate, limit),
 	}
 }
 

@@ -24,9 +24,10 @@ import (
 	"github.com/compactproxy/compactproxy/internal/tokens"
 )
 
-// quarterCounter counts a token for every four bytes of text. It counts its own calls and can be told to panic.
+// quarterCounter counts a token for every four bytes of text. It remembers what it measured and can be told to panic.
 type quarterCounter struct {
-	id        string
+	id        string // tells counters apart in the cache
+	whole     bool   // its unit is the token, and not the byte
 	dependent bool
 	measured  *sync.Map // text -> struct{}
 	panics    bool
@@ -43,13 +44,21 @@ func (c quarterCounter) Measure(i compactor.Item) compactor.Size {
 	for _, call := range i.Calls {
 		length += len(call.Tool) + len(call.Arguments)
 	}
+	if c.whole {
+		length /= 4
+	}
 	return compactor.Size{Length: length, Flat: 1000 * len(i.Media.Images), Items: 1}
 }
 
-func (c quarterCounter) Tokens(s compactor.Size) int { return s.Length/4 + s.Flat + 3*s.Items }
+func (c quarterCounter) Tokens(s compactor.Size) int {
+	if c.whole {
+		return s.Length + s.Flat + 3*s.Items
+	}
+	return s.Length/4 + s.Flat + 3*s.Items
+}
 
 func (c quarterCounter) Overhead(o tokens.Overhead) compactor.Size {
-	return compactor.Size{Length: len(o.Tools) + len(o.Functions) + len(o.ResponseFormat)}
+	return compactor.Size{Length: len(o.Tools) + len(o.Functions) + len(o.Format)}
 }
 
 func (c quarterCounter) Independent() bool { return !c.dependent }
@@ -99,7 +108,6 @@ func testPlan() Plan {
 type fixture struct {
 	url     string
 	proxy   *Proxy
-	plan    Plan
 	options Options
 	metrics *prometheus.Registry
 	log     *syncBuffer
@@ -167,7 +175,7 @@ func newFixtureFor(t testing.TB, upstream string, configure func(*Options)) *fix
 // accessLine waits for the n-th line of the access log: it is written after the client has the response.
 func (f *fixture) accessLine(t testing.TB, n int) map[string]any {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		var lines []map[string]any
 		for _, text := range strings.Split(strings.TrimSpace(f.log.String()), "\n") {
 			line := map[string]any{}
@@ -237,6 +245,12 @@ func (u *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
+func (u *recorder) count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.requests)
+}
+
 // only returns the one request that arrived.
 func (u *recorder) only(t testing.TB) *recorded {
 	t.Helper()
@@ -255,7 +269,7 @@ func do(t testing.TB, method, url string, body io.Reader, header http.Header) (*
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	got, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -274,6 +288,9 @@ func send(ctx context.Context, method, url string, body io.Reader, header http.H
 	transport := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
 	return transport.RoundTrip(req)
 }
+
+// newlyCut is the number of steps of a toolLoop with results of 400 bytes whose last step makes the plan act.
+const newlyCut = 24
 
 func post(t testing.TB, f *fixture, body string, header http.Header) (*http.Response, []byte) {
 	t.Helper()

@@ -194,7 +194,7 @@ func TestOtherUploadsAreNotBuffered(t *testing.T) {
 		_, _ = io.WriteString(writer, "second")
 		_ = writer.Close()
 	}()
-	if _, got := do(t, "POST", f.url+"/v1/files", reader, nil); string(got) != "second" {
+	if _, got := do(t, http.MethodPost, f.url+"/v1/files", reader, nil); string(got) != "second" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -209,7 +209,7 @@ func TestProtocolUpgradesAreTunnelled(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		line, _ := buffered.ReadString('\n')
 		_, _ = io.WriteString(conn, "echo "+line)

@@ -1,16 +1,16 @@
 package proxy
 
 import (
-	"bytes"
 	"slices"
+	"strconv"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
 	"github.com/compactproxy/compactproxy/internal/tokens"
 	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
-// framingTokens bounds what a counter adds for the framing of a request that holds nothing.
-const framingTokens = 64
+// framing bounds what a counter adds to the bytes of the overhead for the framing around it, in the counter's unit.
+const framing = 256
 
 // sizes are what the items of a document and the overhead beside them weigh, as far as it is known. A client resends all
 // its history, so most sizes are known from the request before.
@@ -23,7 +23,7 @@ type sizes struct {
 	unknown []int            // indexes of items
 	sum     compactor.Size   // of all that is known
 
-	overheadKey   []byte // the bytes that the overhead follows from
+	beside        tokens.Overhead // what stands beside the items
 	overhead      compactor.Size
 	overheadKnown bool
 }
@@ -32,35 +32,37 @@ type sizes struct {
 func newSizes(doc *wire.Document, counter tokens.Counter, cache *tokens.Cache) *sizes {
 	s := &sizes{doc: doc, counter: counter, cache: cache}
 	s.items = make([]compactor.Size, doc.Len())
-	s.overheadKey = overheadKey(doc.Overhead())
+	s.beside = OverheadOf(doc)
 	for i := range s.items {
-		if size, ok := s.get(doc.Element(i)); ok {
+		if size, ok := cache.Get(s.itemKey(i)); ok {
 			s.setItem(i, size)
 		} else {
 			s.unknown = append(s.unknown, i)
 		}
 	}
-	if size, ok := s.get(s.overheadKey); ok {
+	if size, ok := cache.Get(s.overheadKey()); ok {
 		s.setOverhead(size)
 	}
 	return s
 }
 
-// surelyBelow proves without counting that the document weighs less than limit tokens: no token is shorter than a byte,
-// and JSON never writes a text in fewer bytes than it has. That does not hold for images, files and audio. It reports false
-// when there is no such proof, or no need for one because all sizes are known.
+// surelyBelow proves without counting that the document weighs less than limit tokens: no unit of a counter is shorter
+// than a byte, and JSON never writes a text in fewer bytes than it has, nor the frame of an item in fewer than the frame
+// counts. That does not hold for images, files and audio. It reports false when there is no such proof, or no need for
+// one because all sizes are known.
 func (s *sizes) surelyBelow(limit int) bool {
 	if s.overheadKnown && len(s.unknown) == 0 {
 		return false
 	}
-	bound := s.counter.Tokens(s.sum)
+	bound := compactor.Size{Items: len(s.unknown)}
 	if !s.overheadKnown {
-		bound += len(s.overheadKey) + framingTokens
+		o := s.beside
+		bound.Length += len(o.Tools) + len(o.Functions) + len(o.FunctionCall) + len(o.ToolChoice) + len(o.Format) + framing
 	}
 	for _, i := range s.unknown {
-		bound += len(s.doc.Element(i))
+		bound.Length += len(s.doc.Element(i))
 	}
-	return bound < limit && !s.anyMedia()
+	return s.counter.Tokens(s.sum.Plus(bound)) < limit && !s.anyMedia()
 }
 
 func (s *sizes) anyMedia() bool {
@@ -81,7 +83,7 @@ func (s *sizes) measure() error {
 			return err
 		}
 		size := s.counter.Measure(item)
-		s.put(s.doc.Element(i), size)
+		s.cache.Put(s.itemKey(i), size)
 		s.setItem(i, size)
 	}
 	s.unknown = nil
@@ -108,8 +110,8 @@ func (s *sizes) measureOverhead() {
 	if s.overheadKnown {
 		return
 	}
-	size := s.counter.Overhead(tokens.Overhead(s.doc.Overhead()))
-	s.put(s.overheadKey, size)
+	size := s.counter.Overhead(s.beside)
+	s.cache.Put(s.overheadKey(), size)
 	s.setOverhead(size)
 }
 
@@ -125,7 +127,7 @@ func (s *sizes) conversation() (compactor.Conversation, error) {
 	for i := range items {
 		items[i].Size = s.items[i]
 	}
-	return compactor.NewConversation(items, s.overhead, s.counter), nil
+	return compactor.NewConversation(items, s.overhead, s.cache.Remember(s.counter)), nil
 }
 
 func (s *sizes) setItem(i int, size compactor.Size) {
@@ -138,15 +140,26 @@ func (s *sizes) setOverhead(size compactor.Size) {
 	s.sum = s.sum.Plus(size)
 }
 
-func (s *sizes) get(raw []byte) (compactor.Size, bool) {
-	return s.cache.Get(s.cache.Key(s.counter.ID(), raw))
+func (s *sizes) itemKey(i int) tokens.Key { return s.cache.Key(s.counter.ID(), s.doc.Element(i)) }
+
+// overheadKey has more parts than itemKey, so that neither is taken for the other.
+func (s *sizes) overheadKey() tokens.Key {
+	o := s.beside
+	return s.cache.Key(s.counter.ID(), o.Tools, o.Functions, o.FunctionCall, o.ToolChoice, o.Format,
+		strconv.AppendBool(nil, o.System))
 }
 
-func (s *sizes) put(raw []byte, size compactor.Size) {
-	s.cache.Put(s.cache.Key(s.counter.ID(), raw), size)
-}
-
-// overheadKey joins the parts of an overhead. What stands between them is in no JSON.
-func overheadKey(o wire.Overhead) []byte {
-	return bytes.Join([][]byte{o.Tools, o.ToolChoice, o.Functions, o.FunctionCall, o.ResponseFormat}, []byte{0})
+// OverheadOf returns what stands beside the items of a document. A system message matters to functions only, and stands at
+// the beginning, so the first item tells.
+func OverheadOf(doc *wire.Document) tokens.Overhead {
+	o := doc.Overhead()
+	first, err := doc.Item(0)
+	return tokens.Overhead{
+		Tools:        o.Tools,
+		Functions:    o.Functions,
+		FunctionCall: o.FunctionCall,
+		ToolChoice:   o.ToolChoice,
+		Format:       o.ResponseFormat,
+		System:       err == nil && first.Role == compactor.System,
+	}
 }

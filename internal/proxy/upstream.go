@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"crypto/tls"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -10,7 +11,11 @@ import (
 	"time"
 )
 
-const copyBufferBytes = 32 << 10
+const (
+	copyBufferBytes = 32 << 10
+	drainBytes      = 1 << 20
+	drainTimeout    = 5 * time.Second
+)
 
 // newTransport returns the connections to the upstream. It honours the proxy variables of the environment and adds
 // neither compression nor headers of its own.
@@ -78,6 +83,16 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 		x.decision.setHeaders(res.Header)
 	}
 	return nil
+}
+
+// refuse answers a request that is not forwarded. A client that sends all of its request before it reads would miss the
+// answer, so some of it is taken.
+func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Body != nil && r.Header.Get("Expect") == "" {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainTimeout))
+		_, _ = io.CopyN(io.Discard, r.Body, drainBytes) // as much as comes
+	}
+	p.fail(w, r, err)
 }
 
 // fail answers a request that could not be served. A client that left gets nothing: an empty response with status 200
