@@ -58,6 +58,14 @@ func (d *decision) compact(o compactor.Outcome) {
 	}
 }
 
+// forwarded returns the tokens that went to the upstream.
+func (d decision) forwarded() int {
+	if d.action == observed {
+		return d.before
+	}
+	return d.after
+}
+
 // saved returns the tokens that were cut, or would have been.
 func (d decision) saved() int { return d.before - d.after }
 

@@ -192,21 +192,24 @@ func (m *Metrics) observe(x *exchange, end outcome, duration time.Duration) {
 	if d.reason != "" {
 		m.passed.WithLabelValues(string(d.reason)).Inc()
 	}
-	if d.counted && x.accepted {
+	if !d.counted {
+		return
+	}
+	// How full the window is matters most for the requests that the upstream refuses.
+	m.fill.Observe(float64(d.forwarded()) / float64(d.window))
+	if x.accepted {
 		m.observeTokens(x.api, d)
 	}
 }
 
 func (m *Metrics) observeTokens(api string, d decision) {
-	forwarded := d.after
+	forwarded := d.forwarded()
 	if d.action == observed {
-		forwarded = d.before
 		m.wouldSave.WithLabelValues(api, d.rule).Add(float64(d.saved()))
 	}
 	m.before.WithLabelValues(api, d.rule).Add(float64(d.before))
 	m.after.WithLabelValues(api, d.rule).Add(float64(forwarded))
 	m.saved.WithLabelValues(api, d.rule).Add(float64(d.before - forwarded))
-	m.fill.Observe(float64(forwarded) / float64(d.window))
 }
 
 // observeChain counts what the chain did at the end of a conversation.

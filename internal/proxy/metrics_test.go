@@ -134,7 +134,7 @@ func TestRetriesDoNotCountTwice(t *testing.T) {
 		{after, "tokens_after_total", []string{"api=chat", "model=rule"}},
 		{before - after, "tokens_saved_total", []string{"api=chat", "model=rule"}},
 		{0, "tokens_would_save_total", []string{"api=chat", "model=rule"}},
-		{1, "context_fill_ratio", nil},
+		{3, "context_fill_ratio", nil},
 		{1, "cuts_total", []string{"model=rule"}},
 		{1, "compactions_total", []string{"api=chat", "compactor=tool_result_pruning", "model=rule", "outcome=compacted"}},
 		{1, "compaction_step_seconds", []string{"compactor=tool_result_pruning"}},
