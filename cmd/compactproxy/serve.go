@@ -86,6 +86,7 @@ func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
 		ConnectTimeout:        cfg.Upstream.ConnectTimeout,
 		ResponseHeaderTimeout: cfg.Upstream.ResponseHeaderTimeout,
 		MaxBodyBytes:          cfg.Server.MaxBodyBytes,
+		MaxBufferedBytes:      cfg.Server.MaxBufferedBytes,
 		OnLargeBody:           proxy.LargeBody(cfg.Server.OnLargeBody),
 		Planner:               plans,
 		Cache:                 tokens.NewCache(cachedSizes),

@@ -62,6 +62,9 @@ type Upstream struct {
 type Server struct {
 	// MaxBodyBytes is the largest request body in bytes that is inspected.
 	MaxBodyBytes int64 `mapstructure:"max_body_bytes"`
+	// MaxBufferedBytes is the most that the bodies of all requests in flight may take together, in bytes. Beyond it
+	// requests are not inspected. 0 means no limit.
+	MaxBufferedBytes int64 `mapstructure:"max_buffered_bytes"`
 	// OnLargeBody says what happens to larger bodies.
 	OnLargeBody OnLargeBody `mapstructure:"on_large_body"`
 	// ShutdownTimeout is how long requests in flight may go on after a stop signal. 0 cuts them at once.
@@ -189,9 +192,10 @@ func Default() Config {
 			ResponseHeaderTimeout: 10 * time.Minute,
 		},
 		Server: Server{
-			MaxBodyBytes:    64 << 20,
-			OnLargeBody:     PassLargeBody,
-			ShutdownTimeout: 30 * time.Second,
+			MaxBodyBytes:     64 << 20,
+			MaxBufferedBytes: 512 << 20,
+			OnLargeBody:      PassLargeBody,
+			ShutdownTimeout:  30 * time.Second,
 		},
 		Compaction: Compaction{
 			Mode:           ModeCompact,

@@ -61,6 +61,9 @@ func (u Upstream) check(r *report) {
 }
 
 func (s Server) check(r *report) {
+	if s.MaxBufferedBytes < 0 {
+		r.add("server.max_buffered_bytes", "must be a number of bytes, or 0 for no limit, got %d", s.MaxBufferedBytes)
+	}
 	if s.MaxBodyBytes < 1 {
 		r.add("server.max_body_bytes", "must be a positive number of bytes, got %d", s.MaxBodyBytes)
 	}
