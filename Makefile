@@ -1,0 +1,78 @@
+# Common tasks. `make check` is what a change must pass before review, `make ci` what it must pass to land.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := check
+
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+FUZZTIME ?= 30s
+BENCHTIME ?= 1s
+BENCHES ?= .
+
+# packages_with,PATTERN: the packages that have a test file with a line that matches.
+packages_with = $(sort $(addprefix ./,$(dir $(shell grep -rlE --include='*_test.go' '$(1)' cmd internal))))
+
+.PHONY: build check tidy fmt vet lint test race fuzz bench demo demo-offline clients image-test ci clean
+
+build: ## the static binary, as the image has it
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/compactproxy ./cmd/compactproxy
+
+check: tidy fmt vet lint race
+
+tidy: ## fails if go.mod and go.sum are not what the imports ask for
+	go mod tidy -diff
+
+fmt: $(GOLANGCI_LINT) ## fails with a diff; `$(GOLANGCI_LINT) fmt` puts it right
+	$(GOLANGCI_LINT) fmt --diff
+
+vet:
+	go vet ./...
+
+lint: $(GOLANGCI_LINT)
+	$(GOLANGCI_LINT) run ./...
+
+# -count=1: the cache of results does not know that some tests build and run the program.
+test:
+	go test -count=1 ./...
+
+race:
+	go test -race -count=1 -timeout 20m ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	@for package in $(call packages_with,^func Fuzz); do \
+		targets=$$(go test -list '^Fuzz' $$package | grep '^Fuzz'); \
+		for target in $$targets; do \
+			echo "fuzz $$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+bench: ## ratios to a baseline measured in the same run, since absolute times say little
+	go test -run '^$$' -bench '$(BENCHES)' -benchtime $(BENCHTIME) $(call packages_with,^func Benchmark)
+
+demo:
+	go run ./cmd/compactproxy demo
+
+demo-offline: build ## the demo where there is no network but loopback; needs root
+	unshare --net sh -c 'ip link set lo up && exec bin/compactproxy demo'
+
+clients: ## real clients from npm through the proxy
+	cd test/clients && ../../.ci/retry npm ci --ignore-scripts
+	COMPACTPROXY_REQUIRE_CLIENTS=1 go test -count=1 -v ./test/clients
+
+image-test: ## builds the Dockerfile without a Docker engine and a registry, and runs the image; needs root
+	test/image/run.sh
+
+# Fuzzing by count: by time, a busy machine makes Go before 1.27 fail with "context deadline exceeded" (go.dev/issue/75804).
+ci: check demo-offline image-test clients
+	$(MAKE) fuzz FUZZTIME=5000x
+	$(MAKE) bench BENCHTIME=1x
+
+clean:
+	rm -rf bin
+
+$(GOLANGCI_LINT):
+	GOBIN=$(CURDIR)/bin .ci/retry go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv bin/golangci-lint $@
