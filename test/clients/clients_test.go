@@ -1,8 +1,9 @@
-// Package clients_test runs real clients through a real proxy: OpenAI's own SDK and a coding agent, each with a tool loop
-// of thirty calls against an upstream with a small window. Without the proxy the loop dies, with it the loop finishes.
+// Package clients_test runs real clients through a real proxy: go-openai, OpenAI's own SDK and a coding agent, each with a
+// tool loop of thirty calls against an upstream with a small window. Without the proxy the loop dies, with it the loop
+// finishes.
 //
-// It needs node and the packages of package.json ("npm ci" in this directory). Without them the tests are skipped, or fail
-// when COMPACTPROXY_REQUIRE_CLIENTS is 1.
+// Some need node and the packages of package.json ("npm ci" in this directory). Without them their tests are skipped, or
+// fail when COMPACTPROXY_REQUIRE_CLIENTS is 1.
 package clients_test
 
 import (
@@ -34,22 +35,25 @@ const (
 // client runs a tool loop against a base URL and returns what it printed.
 type client struct {
 	name string
+	npm  string // the package it needs, if it is one of npm's
 	run  func(t *testing.T, baseURL string) (string, error)
 }
 
 func TestToolLoopOfARealClient(t *testing.T) {
-	needClients(t)
 	proxy := buildProxy(t)
 	counter, err := demo.NewCounter()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []client{
-		{"the OpenAI SDK", runSDK("whole")},
-		{"the OpenAI SDK, streaming", runSDK("stream")},
-		{"pi", runPi},
+		{"go-openai", "", runGoOpenAI(whole)},
+		{"go-openai, streaming", "", runGoOpenAI(streamed)},
+		{"the OpenAI SDK", "openai", runSDK("whole")},
+		{"the OpenAI SDK, streaming", "openai", runSDK("stream")},
+		{"pi", "@mariozechner/pi-coding-agent", runPi},
 	} {
 		t.Run(c.name+" dies without the proxy", func(t *testing.T) {
+			c.need(t)
 			upstream, url := startUpstream(t, counter)
 			output, err := c.run(t, url+"/v1")
 			if err == nil || strings.Contains(output, answer) {
@@ -61,6 +65,7 @@ func TestToolLoopOfARealClient(t *testing.T) {
 			}
 		})
 		t.Run(c.name+" finishes with it", func(t *testing.T) {
+			c.need(t)
 			upstream, url := startUpstream(t, counter)
 			baseURL, adminURL := startProxy(t, proxy, url)
 			output, err := c.run(t, baseURL)
@@ -80,9 +85,12 @@ func TestToolLoopOfARealClient(t *testing.T) {
 	}
 }
 
-// needClients skips, or fails where the clients are required.
-func needClients(t *testing.T) {
+// need skips when the client is not there, or fails where the clients are required.
+func (c client) need(t *testing.T) {
 	t.Helper()
+	if c.npm == "" {
+		return
+	}
 	stop := t.Skipf
 	if os.Getenv("COMPACTPROXY_REQUIRE_CLIENTS") == "1" {
 		stop = t.Fatalf
@@ -90,10 +98,8 @@ func needClients(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil {
 		stop("no node: %v", err)
 	}
-	for _, name := range []string{"openai", "@mariozechner/pi-coding-agent"} {
-		if _, err := os.Stat(filepath.Join("node_modules", name)); err != nil {
-			stop("run npm ci in test/clients first: %v", err)
-		}
+	if _, err := os.Stat(filepath.Join("node_modules", c.npm)); err != nil {
+		stop("run npm ci in test/clients first: %v", err)
 	}
 }
 
