@@ -68,16 +68,15 @@ func sizeOf(items []Item) Size {
 }
 
 // markBeginning marks the leading system items and the user items before the first model-made one. Both are read off the
-// whole request, once: after a cut the first model-made item left may stand behind a much later user item.
+// whole request, once: after a cut the first model-made item left may stand behind a much later user item. For the same
+// reason the opening ends at a note in the client's own history.
 func markBeginning(items []Item) {
-	leading := true
+	leading, begun := true, false
 	for i := range items {
-		if items[i].ModelMade() {
-			return
-		}
+		begun = begun || items[i].ModelMade() || items[i].past.removed > 0
 		leading = leading && items[i].Role == System && items[i].Mark == ""
 		items[i].head = leading
-		items[i].opening = items[i].said()
+		items[i].opening = !begun && items[i].said()
 	}
 }
 

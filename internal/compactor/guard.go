@@ -1,5 +1,7 @@
 package compactor
 
+import "strings"
+
 // Discard is the reason why a step's result was thrown away; empty when it was not.
 type Discard string
 
@@ -13,13 +15,14 @@ const (
 	DiscardNotEditable Discard = "not_editable" // an item was edited that must not be
 	DiscardLastUser    Discard = "last_user"    // the newest user item is gone
 	DiscardReordered   Discard = "reordered"    // items changed places, came twice or came from nowhere
+	DiscardMalformed   Discard = "malformed"    // an item was added, or a text left, that cannot be sent
 )
 
 // Discards returns every reason.
 func Discards() []Discard {
 	return []Discard{
 		DiscardError, DiscardPanic, DiscardNotSmaller, DiscardSplitGroup, DiscardPinned,
-		DiscardNotEditable, DiscardLastUser, DiscardReordered,
+		DiscardNotEditable, DiscardLastUser, DiscardReordered, DiscardMalformed,
 	}
 }
 
@@ -98,6 +101,9 @@ func judge(before, after Conversation, ch changes) Discard {
 	if splitsGroup(before.Items, ch) {
 		return DiscardSplitGroup
 	}
+	if malformed(after.Items) {
+		return DiscardMalformed
+	}
 	if after.Tokens() >= before.Tokens() {
 		return DiscardNotSmaller
 	}
@@ -119,6 +125,9 @@ func judgeItems(before, after Conversation, ch changes) Discard {
 			if !was.Editable {
 				return DiscardNotEditable
 			}
+			if strings.TrimSpace(after.Items[j].Text) == "" {
+				return DiscardMalformed
+			}
 		case was.Prefix != after.Items[j].Prefix && (was.Role != User || !was.Editable):
 			// A note may be merged in front of any user item, a pinned one included.
 			return DiscardNotEditable
@@ -137,6 +146,23 @@ func splitsGroup(items []Item, ch changes) bool {
 	}
 	for i, j := range ch.survivors {
 		if j >= 0 && items[i].Source != Added && gone[items[i].group] {
+			return true
+		}
+	}
+	return false
+}
+
+// malformed reports whether an added item says nothing, pretends to be a call or a result, or stands between a call and its
+// result.
+func malformed(items []Item) bool {
+	for i, it := range items {
+		if it.Source != Added {
+			continue
+		}
+		if it.Role != User && it.Role != Assistant || strings.TrimSpace(it.Text) == "" || len(it.Calls) > 0 || it.Answers != "" {
+			return true
+		}
+		if i+1 < len(items) && items[i+1].Role == ToolResult && items[i+1].group != items[i+1].Source {
 			return true
 		}
 	}

@@ -85,17 +85,32 @@ func (n Note) item(c Conversation, p past, budget int, mark string) Item {
 	return c.measured(note)
 }
 
-// text writes the note. A quote is framed by its length, so that nothing in it can be taken for the end of it.
+// text writes the note.
 func (n Note) text(p past) string {
+	return strings.ReplaceAll(n.Template, numRemoved, strconv.Itoa(p.removed)) + p.text()
+}
+
+// text writes what stands behind the first line of a note.
+func (p past) text() string {
 	var b strings.Builder
-	b.WriteString(strings.ReplaceAll(n.Template, numRemoved, strconv.Itoa(p.removed)))
 	for _, quote := range p.quotes {
-		fmt.Fprintf(&b, "\n\n[Earlier message of the user, %d characters, for reference:]\n%s", utf8.RuneCountInString(quote), quote)
+		b.WriteString(framed(quote))
 	}
 	if p.images > 0 {
-		fmt.Fprintf(&b, "\n\n%s x %d", imageRemoved, p.images)
+		b.WriteString(imagesHead + strconv.Itoa(p.images))
 	}
 	return b.String()
+}
+
+const (
+	quoteHead   = "\n\n[Earlier message of the user, "
+	quoteMiddle = " characters, for reference:]\n"
+	imagesHead  = "\n\n" + imageRemoved + " x "
+)
+
+// framed is a quote as it stands in a note. Its length says where it ends, so nothing in it can be taken for the end.
+func framed(quote string) string {
+	return quoteHead + strconv.Itoa(utf8.RuneCountInString(quote)) + quoteMiddle + quote
 }
 
 // choose returns the quotes that fit into budget tokens: all of them, else the newest, a long one with head and tail.
@@ -104,33 +119,34 @@ func (n Note) choose(c Conversation, quotes []string, budget int) []string {
 		return nil
 	}
 	quotes = nonBlank(quotes)
-	if c.tokens(quoteItem(c, quotes...)) <= budget {
+	if textTokens(c, past{quotes: quotes}.text()) <= budget {
 		return quotes
 	}
 	// One long text must not push out all the others.
-	most := max(budget/2, minQuoteTokens)
+	most, frame := max(budget/2, minQuoteTokens), textTokens(c, framed(""))
 	var chosen []string
 	for _, quote := range slices.Backward(quotes) {
-		item := quoteItem(c, quote)
-		if limit := min(budget, most); c.tokens(item) > limit {
+		if limit := min(budget, most); textTokens(c, framed(quote)) > limit {
 			if limit < minQuoteTokens {
 				continue
 			}
-			item = shortenItem(c, item, limit, 0.5, quoteMarker)
-			if c.tokens(item) > limit {
+			quote = shortenItem(c, textItem(c, quote), limit-frame, 0.5, quoteMarker).Text
+			if textTokens(c, framed(quote)) > limit {
 				continue
 			}
 		}
-		chosen = append(chosen, item.Text)
-		budget -= c.tokens(item)
+		chosen = append(chosen, quote)
+		budget -= textTokens(c, framed(quote))
 	}
 	slices.Reverse(chosen)
 	return chosen
 }
 
-func quoteItem(c Conversation, quotes ...string) Item {
-	return c.measured(Item{Role: User, HasText: true, Source: Added, Text: strings.Join(quotes, "\n\n")})
+func textItem(c Conversation, text string) Item {
+	return c.measured(Item{Role: User, HasText: true, Source: Added, Text: text})
 }
+
+func textTokens(c Conversation, text string) int { return c.tokens(textItem(c, text)) }
 
 func quoteMarker(omitted int) string { return fmt.Sprintf(" [... %d characters ...] ", omitted) }
 
@@ -182,27 +198,35 @@ func (c Conversation) unmerged(it Item) Item {
 	return c.measured(it)
 }
 
-// recognize finds a note of this template in a text that came back in the client's own history.
+// recognize finds out whether a text that came back in the client's own history is a note of this template, to its last
+// character.
 func (n Note) recognize(text string) (past, bool) {
 	removed, rest, ok := n.cutTemplate(text)
 	if !ok || n.Template == "" {
 		return past{}, false
 	}
 	p := past{removed: removed}
-	for rest != "" {
-		var length int
-		if _, err := fmt.Sscanf(rest, "\n\n[Earlier message of the user, %d characters, for reference:]", &length); err == nil {
-			_, quote, _ := strings.Cut(rest, ":]\n")
-			quote, rest = cutRunes(quote, length)
-			p.quotes = append(p.quotes, quote)
-			continue
-		}
-		if _, err := fmt.Sscanf(rest, "\n\n"+imageRemoved+" x %d", &p.images); err == nil {
-			return p, true
-		}
-		return past{}, false
+	for ok && strings.HasPrefix(rest, quoteHead) {
+		var quote string
+		quote, rest, ok = cutQuote(rest)
+		p.quotes = append(p.quotes, quote)
 	}
-	return p, true
+	if number, found := strings.CutPrefix(rest, imagesHead); found {
+		images, err := strconv.Atoi(number)
+		p.images, ok, rest = images, ok && err == nil && images > 0, ""
+	}
+	return p, ok && rest == ""
+}
+
+// cutQuote takes the first quote off a text that begins with one.
+func cutQuote(text string) (quote, rest string, ok bool) {
+	number, rest, ok := strings.Cut(strings.TrimPrefix(text, quoteHead), quoteMiddle)
+	length, err := strconv.Atoi(number)
+	if !ok || err != nil || length < 0 || length > utf8.RuneCountInString(rest) {
+		return "", "", false
+	}
+	quote, rest = cutRunes(rest, length)
+	return quote, rest, true
 }
 
 // cutTemplate removes the first line of a note from text and returns the number in it, 1 when the template has none. It

@@ -63,12 +63,15 @@ func (p Plan) Threshold(requestedOutput int) (int, bool) {
 
 // Replay applies the plan at every call point of the conversation, as a hook inside the agent would have done at the time,
 // and returns the state after the last one. The result is a function of the plan, the rounded overhead and output, and the
-// items alone. Replay never fails: the worst outcome is the input.
+// items alone. Replay never fails: the worst outcome is the input. Once ctx is done the outcome means nothing.
 //
 // c must come from NewConversation. requestedOutput is in tokens; 0 when the request names no limit.
 func (p Plan) Replay(ctx context.Context, c Conversation, requestedOutput int) Outcome {
 	r := newReplay(p, c, requestedOutput)
 	for i, item := range r.input {
+		if ctx.Err() != nil {
+			break
+		}
 		if i > 0 && item.ModelMade() && !r.input[i-1].ModelMade() {
 			r.callPoint(ctx)
 		}

@@ -28,7 +28,7 @@ const roomToGrow = 64
 type stepState struct {
 	rearm
 	target int // tokens, overhead included
-	seen   int // items appended when an always running step looked last
+	seen   int // items of the request that the step has looked at
 }
 
 // savedSize is what one run of a step saved.
@@ -77,19 +77,23 @@ func roundedOverhead(b Budget, c Conversation) int {
 	return roundUp(c.Counter.Tokens(c.Overhead)+exact, b.overheadUnit()) - exact
 }
 
-// recognized returns the items with the marks of the plan's compactors.
+// recognized returns the items with the marks of the plan's compactors. The last item is news, whatever it looks like, and
+// so is all that the user said when nothing else would be left of it.
 func (p Plan) recognized(items []Item) []Item {
-	items = append([]Item(nil), items...)
+	marked := append([]Item(nil), items...)
 	for _, step := range p.Chain {
 		r, ok := step.Compactor.(recognizer)
-		for i := range items {
-			if ok && items[i].Mark == "" {
-				items[i], _ = r.recognize(items[i])
+		for i := range marked[:max(0, len(marked)-1)] {
+			if ok && marked[i].Mark == "" {
+				marked[i], _ = r.recognize(marked[i])
 			}
 		}
 	}
-	markBeginning(items)
-	return items
+	if newestSaid(marked) < 0 && newestSaid(items) >= 0 {
+		return items
+	}
+	markBeginning(marked)
+	return marked
 }
 
 func (r *replay) append(item Item) {
@@ -128,8 +132,6 @@ func (r *replay) due(i int, started bool) bool {
 	switch {
 	case condition.Never:
 		return false
-	case condition.Always:
-		return state.seen < r.appended
 	case condition.own():
 		return state.due(r.tokens())
 	default:
@@ -148,26 +150,48 @@ func (r *replay) run(ctx context.Context, i int) bool {
 	}
 	changed := report.Result == Compacted
 	if changed {
-		items := make([]Item, 0, seen+len(after.Items)+min(roomToGrow, len(r.input)-r.appended))
-		r.state = r.state.with(append(append(items, r.state.Items[:seen]...), after.Items...))
-		r.size = r.size.Minus(report.saved)
+		r.take(after.Items, seen, report)
 		r.saved = append(r.saved, savedSize{compactor: step.Name(), size: report.saved})
 		r.out.New = r.out.New || r.present
 	}
 	state.seen = r.appended
-	if step.Condition.own() && !step.Condition.Always && !r.state.unprotected {
+	if step.Condition.own() && !r.state.unprotected && !r.looksOnce(i) {
 		state.after(changed, r.tokens(), Limits{Hard: r.limits.Hard, Trigger: step.Condition.Trigger, Target: state.target})
 	}
 	return changed
 }
 
-// seen returns the number of leading items of the state that step i need not look at. A step that always runs would leave
-// alone again what it left alone once.
+// take puts what a step made of the state's items from one on in their place. Without a change of their number they are
+// written over the old ones: a step that edits a little at every call point must not copy everything each time.
+func (r *replay) take(items []Item, from int, report Report) {
+	r.size = r.size.Minus(report.saved)
+	if report.Removed == 0 && report.Added == 0 {
+		copy(r.state.Items[from:], items)
+		return
+	}
+	all := make([]Item, 0, from+len(items)+min(roomToGrow, len(r.input)-r.appended))
+	r.state = r.state.with(append(append(all, r.state.Items[:from]...), items...))
+}
+
+// oneByOne is a compactor that looks at each item by itself: what it left alone once it leaves alone again.
+type oneByOne interface{ oneByOne() }
+
+// seen returns the number of leading items of the state that step i need not look at.
 func (r *replay) seen(i int) int {
-	if !r.plan.Chain[i].Condition.Always {
+	if !r.looksOnce(i) {
 		return 0
 	}
-	return max(0, len(r.state.Items)-(r.appended-r.steps[i].seen))
+	for n := len(r.state.Items); n > 0; n-- {
+		if source := r.state.Items[n-1].Source; source != Added && source < r.steps[i].seen {
+			return n
+		}
+	}
+	return 0
+}
+
+func (r *replay) looksOnce(i int) bool {
+	_, ok := r.plan.Chain[i].Compactor.(oneByOne)
+	return ok && r.plan.Chain[i].Condition.Always
 }
 
 // before returns the state from an item on, with its pins. The pins of the whole state are set at most once per call point, and

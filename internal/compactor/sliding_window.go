@@ -142,7 +142,7 @@ func (w SlidingWindow) rebuild(c Conversation, l layout, keep []bool, quotes int
 
 // recognize marks a note that came back in the client's own history.
 func (w SlidingWindow) recognize(item Item) (Item, bool) {
-	if item.Role != User {
+	if item.Role != User || item.Name != "" || !item.Media.Empty() {
 		return item, false
 	}
 	p, ok := w.Note.recognize(item.Text)

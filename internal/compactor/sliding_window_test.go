@@ -119,7 +119,7 @@ func TestTheNoteQuotesWhatTheUserSaid(t *testing.T) {
 	h.assistant("ok").user(words(900, "log")).step(300)
 	h.assistant("ok").add(compactor.Item{Role: compactor.User, Text: "see picture", Media: compactor.Media{Images: make([]compactor.Image, 2)}})
 	h.step(600).user("go on").step(50)
-	got, _ := compact(h, 700, nil)
+	got, _ := compact(h, 700, func(w *compactor.SlidingWindow) { w.Note.QuoteShare = 0.2 })
 	note := noteOf(t, got)
 	for _, want := range []string{
 		"earlier messages were removed",

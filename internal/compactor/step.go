@@ -24,7 +24,8 @@ type Step struct {
 // Condition says when a step runs and where it stops. The zero value leaves both to the chain: the step runs when the chain
 // was started by the plan's trigger and the target is not reached yet.
 type Condition struct {
-	// Always runs the step at every call point, down to a target of 0 tokens. It sees new items only.
+	// Always runs the step at every call point, down to a target of 0 tokens. A step that looks at each item by itself sees
+	// new items only; any other waits longer and longer after it found nothing.
 	Always bool
 	// Never switches the step off.
 	Never bool

@@ -2,6 +2,7 @@ package compactor_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,6 +71,23 @@ func TestAResultThatWouldBreakTheRequestIsDiscarded(t *testing.T) {
 		{"an item from nowhere", edits(func(items []compactor.Item) []compactor.Item {
 			return append(items[:4:4], compactor.Item{Role: compactor.User, Source: 99})
 		}), compactor.DiscardReordered},
+		{"a blank result", text(3, " \n"), compactor.DiscardMalformed},
+		{"a note between a call and its result", edits(func(items []compactor.Item) []compactor.Item {
+			items[3].Text = "short"
+			return slices.Insert(items, 3, compactor.Item{Role: compactor.User, Source: compactor.Added, Text: "note"})
+		}), compactor.DiscardMalformed},
+		{"a note that says nothing", edits(func(items []compactor.Item) []compactor.Item {
+			items[3].Text = "short"
+			return slices.Insert(items, 2, compactor.Item{Role: compactor.User, Source: compactor.Added})
+		}), compactor.DiscardMalformed},
+		{"an added call", edits(func(items []compactor.Item) []compactor.Item {
+			items[3].Text = "short"
+			return slices.Insert(items, 2, compactor.Item{Role: compactor.Assistant, Source: compactor.Added, Text: "x", Calls: []compactor.Call{{ID: "x"}}})
+		}), compactor.DiscardMalformed},
+		{"an added result", edits(func(items []compactor.Item) []compactor.Item {
+			items[3].Text = "short"
+			return slices.Insert(items, 4, compactor.Item{Role: compactor.ToolResult, Source: compactor.Added, Text: "x", Answers: "call_1"})
+		}), compactor.DiscardMalformed},
 		{"an error", wrong(0), compactor.DiscardError},
 		{"a panic", wrong(1), compactor.DiscardPanic},
 	} {

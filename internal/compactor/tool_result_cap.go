@@ -41,6 +41,8 @@ func (t ToolResultCap) Compact(_ context.Context, c Conversation, target int) (C
 	return c.with(items), nil
 }
 
+func (ToolResultCap) oneByOne() {}
+
 // marker says what is missing and from where, so that the model does not take the rest for the whole.
 func marker(result Item) func(int) string {
 	return func(omitted int) string {
