@@ -1,5 +1,7 @@
 package config
 
+import "strings"
+
 // Step is one entry of a chain: a compactor, and when it runs.
 //
 // A step has a condition of its own (When), thresholds of its own (CompactAt and CompactTo), or neither: then it runs
@@ -105,6 +107,9 @@ func (c ToolResultPruning) check(r *report, key string) {
 	if c.MinKeepSteps < 1 {
 		r.add(key+".min_keep_steps", "`min_keep_steps` must be at least 1, got %d. The most recent tool-calling step "+
 			"contains results the model may still need.", c.MinKeepSteps)
+	}
+	if strings.TrimSpace(c.Placeholder) == "" {
+		r.add(key+".placeholder", "must not be blank: some upstreams refuse a tool result without text")
 	}
 	if c.MinTokens < 0 {
 		r.add(key+".min_tokens", "`min_tokens` must be at least 0, got %d.", c.MinTokens)

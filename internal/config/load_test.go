@@ -95,7 +95,7 @@ compaction:
   chain:
     - {type: tool_result_cap, max_tokens: 4000, head_share: 0, when: {always: true}}
     - {type: tool_result_pruning, min_tokens: 0, skip_tools: [Read, web.search], skip_text_prefix: [], when: {tokens_exceed: 70%}}
-    - {type: tool_result_pruning, skip_text_prefix: ["a", "b"], placeholder: "", when: {tokens_exceed: 9000}}
+    - {type: tool_result_pruning, skip_text_prefix: ["a", "b"], placeholder: gone, when: {tokens_exceed: 9000}}
     - {type: sliding_window, min_keep_steps: 0, quote_user_items: 0, partial_turns: false, compact_at: 0.5, compact_to: 0.2}
     - {type: sliding_window, when: {never: true}}
 `).Compaction.Chain
@@ -104,7 +104,7 @@ compaction:
 	pruneAll := defaultToolResultPruning()
 	pruneAll.MinTokens, pruneAll.SkipTools, pruneAll.SkipTextPrefix = 0, []string{"Read", "web.search"}, []string{}
 	pruneEmpty := defaultToolResultPruning()
-	pruneEmpty.SkipTextPrefix, pruneEmpty.Placeholder = []string{"a", "b"}, ""
+	pruneEmpty.SkipTextPrefix, pruneEmpty.Placeholder = []string{"a", "b"}, "gone"
 	plain := defaultSlidingWindow()
 	plain.MinKeepSteps, plain.QuoteUserItems, plain.PartialTurns = 0, Share{}, false
 	want := []Step{

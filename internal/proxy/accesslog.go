@@ -78,16 +78,20 @@ func (d decision) attrs() []slog.Attr {
 	return attrs
 }
 
-// routeOf returns the pattern that matched a request, or where it only says "anything", the first two segments of the
-// path: further ones hold ids and model names.
+// routeOf returns the pattern that matched a request, or where it only says "anything", the first segment of the path, and
+// the second where one of the two is a version: further ones hold ids and model names.
 func routeOf(r *http.Request) string {
 	pattern := chi.RouteContext(r.Context()).RoutePattern()
 	if !strings.HasSuffix(pattern, "/*") && pattern != "" {
 		return pattern
 	}
-	segments := strings.SplitN(trimProfile(r.URL.EscapedPath()), "/", 4)
-	if len(segments) == 4 {
-		segments[3] = "*"
+	path := trimProfile(r.URL.EscapedPath())
+	segments, kept := strings.Split(path, "/"), 2 // the first is what stands before the leading slash
+	if hasVersion(path) {
+		kept = 3
+	}
+	if len(segments) > kept {
+		segments = append(segments[:kept], "*")
 	}
 	return strings.Join(segments, "/")
 }

@@ -43,7 +43,8 @@ func (p *Proxy) authenticate(next http.Handler) http.Handler {
 
 // credential returns the key a client presents, in the way of OpenAI or of Azure.
 func credential(h http.Header) string {
-	if key, ok := strings.CutPrefix(h.Get(headerAuthorization), bearer); ok {
+	scheme, key, ok := strings.Cut(h.Get(headerAuthorization), " ")
+	if ok && strings.EqualFold(scheme, strings.TrimSpace(bearer)) {
 		return key
 	}
 	return h.Get(headerAzureKey)

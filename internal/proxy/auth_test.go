@@ -48,6 +48,7 @@ func TestClientKeys(t *testing.T) {
 		status int
 	}{
 		{"the first key", http.Header{"Authorization": {"Bearer one"}}, 200},
+		{"a scheme in small letters", http.Header{"Authorization": {"bearer one"}}, 200},
 		{"the second key", http.Header{"Authorization": {"Bearer two"}}, 200},
 		{"a key in Azure's header", http.Header{"Api-Key": {"two"}}, 200},
 		{"no key", http.Header{}, 401},

@@ -15,7 +15,7 @@ const (
 	// firstBufferBytes is the first piece of a buffer.
 	firstBufferBytes = 1 << 20
 	// keptBufferBytes is the largest buffer that is kept for a later request.
-	keptBufferBytes = 4 << 20
+	keptBufferBytes = 8 << 20
 )
 
 // bodyReader reads request bodies into memory, within a limit per body and a limit over all of them.

@@ -51,9 +51,12 @@ func errTooLarge(limit int64) error {
 }
 
 func errUnknown(what, got string, known []string) error {
+	list := strings.Join(known, ", ")
+	if list == "" {
+		list = "none"
+	}
 	return &apiError{
-		http.StatusBadRequest, "unknown_" + what,
-		fmt.Sprintf("There is no %s %q. Known: %s.", what, got, strings.Join(known, ", ")),
+		http.StatusBadRequest, "unknown_" + what, fmt.Sprintf("There is no %s %q. Known: %s.", what, got, list),
 	}
 }
 

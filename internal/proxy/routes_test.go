@@ -52,6 +52,10 @@ func TestRoutes(t *testing.T) {
 			"/v1/chat/completions/chatcmpl-1", "other", "/v1/chat/*",
 		},
 		{"models pass", "GET", "/v1/models/org%2Fgpt-4o", "/v1/models/org%2Fgpt-4o", "other", "/v1/models/*"},
+		{
+			"models pass without a version, and their names stay out of the log", "GET", "/models/ft:gpt-4o:acme:id",
+			"/v1/models/ft:gpt-4o:acme:id", "other", "/models/*",
+		},
 		{"embeddings pass", "POST", "/v1/embeddings", "/v1/embeddings", "other", "/v1/embeddings"},
 		{"responses pass", "POST", "/v1/responses", "/v1/responses", "other", "/v1/responses"},
 		{"a profile in front of another path goes", "GET", "/profiles/small/v1/models", "/v1/models", "other", "/v1/models"},

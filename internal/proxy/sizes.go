@@ -48,10 +48,10 @@ func newSizes(doc *wire.Document, counter tokens.Counter, cache *tokens.Cache) *
 
 // surelyBelow proves without counting that the document weighs less than limit tokens: no unit of a counter is shorter
 // than a byte, and JSON never writes a text in fewer bytes than it has, nor the frame of an item in fewer than the frame
-// counts. That does not hold for images, files and audio. It reports false when there is no such proof, or no need for
-// one because all sizes are known.
+// counts. That does not hold for images, files and audio, nor for a counter that reads more than an item's own bytes. It
+// reports false when there is no such proof, or no need for one because all sizes are known.
 func (s *sizes) surelyBelow(limit int) bool {
-	if s.overheadKnown && len(s.unknown) == 0 {
+	if !s.counter.Independent() || s.overheadKnown && len(s.unknown) == 0 {
 		return false
 	}
 	bound := compactor.Size{Items: len(s.unknown)}

@@ -116,6 +116,14 @@ func lowestProven(s *sizes, bytes int) int {
 	return high
 }
 
+// What such a counter adds is not bounded by an item's bytes: characters that JSON need not escape count escaped.
+func TestNothingIsProvenForACounterThatReadsMoreThanTheBytes(t *testing.T) {
+	s := newSizes(parse(t, chat(said("hi"))), quarterCounter{dependent: true}, tokens.NewCache(10))
+	if s.surelyBelow(1 << 30) {
+		t.Error("there is no such proof")
+	}
+}
+
 // The size that is pieced together from the cache is the size of the whole.
 func TestMeasuredPartsAddUp(t *testing.T) {
 	for _, counter := range []tokens.Counter{quarterCounter{}, quarterCounter{dependent: true}} {

@@ -62,6 +62,7 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 		}
 	}
 	deleteOwn(pr.Out.Header)
+	deleteOwn(pr.Out.Trailer)
 	p.authorize(pr.Out.Header)
 	x := exchangeOf(pr.In.Context())
 	if x.buffered {

@@ -36,6 +36,10 @@ type topLevel struct {
 	overhead            Overhead
 }
 
+// mostItems bounds the items of a request, because one takes much more memory than the few bytes it can be written in.
+// Upstreams take some thousands.
+const mostItems = 50_000
+
 // Parse finds the items in a request body. It reads the body once, validates it on the way, and copies none of it.
 // The error is ErrUnparsable or ErrUnsupported and quotes nothing of the body. Members of items are not looked at: that
 // is left to Items, since most requests are forwarded as they are.
@@ -47,7 +51,9 @@ func Parse(api API, body []byte) (*Document, error) {
 	d := &Document{body: body, dialect: dialect}
 	// Reading from a bytes.Buffer is what keeps the decoder from copying. By default it refuses duplicate names, invalid
 	// UTF-8 and nesting deeper than 10,000.
-	if err := d.scan(jsontext.NewDecoder(bytes.NewBuffer(body))); err != nil {
+	if err := d.scan(jsontext.NewDecoder(bytes.NewBuffer(body))); errors.Is(err, ErrUnsupported) {
+		return nil, err
+	} else if err != nil {
 		return nil, unparsable(err)
 	}
 	if len(d.elements) == 0 {
@@ -109,6 +115,9 @@ func (d *Document) scanItems(dec *jsontext.Decoder) error {
 	}
 	d.elements = make([]span, 0, len(d.body)/1024+16) // mostly enough, whatever the number of items
 	for dec.PeekKind() != jsontext.KindEndArray {
+		if len(d.elements) == mostItems {
+			return unsupported("too many items")
+		}
 		element, err := d.scanValue(dec)
 		if err != nil {
 			return err
