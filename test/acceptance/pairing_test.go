@@ -1,0 +1,106 @@
+package acceptance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// pairing is what is wrong with the calls and results of a history.
+type pairing struct {
+	// violations are results without their call, and calls that are answered twice.
+	violations []string
+	// unanswered are the ids of calls without a result.
+	unanswered []string
+}
+
+// pairs judges a history by the rule of OpenAI: results stand directly behind the message that made the calls.
+func pairs(messages []message) pairing {
+	var p pairing
+	for i := 0; i < len(messages); {
+		m := messages[i]
+		switch calls := m.calls(); {
+		case m.role() == "assistant" && len(calls) > 0:
+			i = p.block(messages, i, calls)
+			continue
+		case m.role() == "assistant" && m.function() != "":
+			if i+1 == len(messages) || messages[i+1].role() != "function" {
+				p.unanswered = append(p.unanswered, m.function())
+			}
+		case m.role() == "tool":
+			p.violate(i, "result %q without a call", m.text("tool_call_id"))
+		case m.role() == "function" && (i == 0 || messages[i-1].isResult() || messages[i-1].function() != m.function()):
+			p.violate(i, "result of function %q without a call", m.function())
+		}
+		i++
+	}
+	return p
+}
+
+// block judges the results behind message i and returns the index behind them.
+func (p *pairing) block(messages []message, i int, calls []string) int {
+	end := i + 1
+	var answers []string
+	for ; end < len(messages) && messages[end].role() == "tool"; end++ {
+		answers = append(answers, messages[end].text("tool_call_id"))
+	}
+	for _, id := range answers {
+		if !slices.Contains(calls, id) {
+			p.violate(i, "result %q was not called for by this message", id)
+		}
+	}
+	seen := make(map[string]bool)
+	for _, id := range calls {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		switch made, answered := count(calls, id), count(answers, id); {
+		case answered > made:
+			p.violate(i, "call %q is answered %d times", id, answered)
+		case answered < made:
+			p.unanswered = append(p.unanswered, id)
+		}
+	}
+	return end
+}
+
+// looseEnds counts results without an earlier call of their id, and calls without a later result, wherever they stand.
+func looseEnds(messages []message) (orphans, unanswered int) {
+	open := make(map[string]int)
+	for _, m := range messages {
+		switch {
+		case m.isResult():
+			id := cmp.Or(m.text("tool_call_id"), m.function())
+			if open[id] == 0 {
+				orphans++
+				continue
+			}
+			open[id]--
+		case m.role() == "assistant":
+			for _, id := range append(m.calls(), m.function()) {
+				if id != "" {
+					open[id]++
+				}
+			}
+		}
+	}
+	for _, n := range open {
+		unanswered += n
+	}
+	return orphans, unanswered
+}
+
+func (p *pairing) violate(i int, format string, args ...any) {
+	p.violations = append(p.violations, fmt.Sprintf("message %d: ", i)+fmt.Sprintf(format, args...))
+}
+
+func count(ids []string, id string) int {
+	n := 0
+	for _, each := range ids {
+		if each == id {
+			n++
+		}
+	}
+	return n
+}
