@@ -1,5 +1,7 @@
 package compactor
 
+import "math"
+
 // groupItems numbers the groups: the items that stand or fall together. A result joins the call it answers, wherever it
 // stands; every other item is a group of its own.
 //
@@ -7,22 +9,28 @@ package compactor
 // to the same call joins it too: alone it would be a result without a call once the call has gone. Which group an item is
 // in depends on earlier items only, so it is the same at every call point.
 func groupItems(items []Item) {
-	open := map[string][]int{} // groups of the calls without an answer, by id
-	called := map[string]int{} // group of the newest call, by id
+	open := map[string][]int{} // items with a call of the id that has no answer
+	called := map[string]int{} // newest item with a call of the id
+	unanswered := map[int]int{}
 	for i := range items {
 		items[i].group = i
-		if items[i].Role == ToolResult {
-			id := items[i].Answers
+		if id := items[i].Answers; items[i].Role == ToolResult {
 			if waiting := open[id]; len(waiting) > 0 {
-				items[i].group = waiting[len(waiting)-1]
+				caller := waiting[len(waiting)-1]
 				open[id] = waiting[:len(waiting)-1]
-			} else if group, ok := called[id]; ok {
-				items[i].group = group
+				items[i].group = items[caller].group
+				if unanswered[caller]--; unanswered[caller] == 0 {
+					items[caller].answered = i
+				}
+			} else if caller, ok := called[id]; ok {
+				items[i].group = items[caller].group
 			}
 		}
 		for _, call := range items[i].Calls {
-			open[call.ID] = append(open[call.ID], items[i].group)
-			called[call.ID] = items[i].group
+			open[call.ID] = append(open[call.ID], i)
+			called[call.ID] = i
+			unanswered[i]++
+			items[i].answered = math.MaxInt
 		}
 	}
 }
@@ -42,28 +50,15 @@ func sameGroup(a, b Item) bool {
 	return a.Source != Added && b.Source != Added && a.group == b.group
 }
 
-// openGroups returns the groups with a call that no item answers yet.
+// openGroups returns the groups with a call that no item up to the last one answers.
 func openGroups(items []Item) map[int]bool {
-	calls := map[int]map[string]int{}
+	open, last := map[int]bool{}, Added
 	for i := range items {
-		for _, call := range items[i].Calls {
-			if calls[items[i].group] == nil {
-				calls[items[i].group] = map[string]int{}
-			}
-			calls[items[i].group][call.ID]++
-		}
+		last = max(last, items[i].Source)
 	}
 	for i := range items {
-		if items[i].Role == ToolResult && calls[items[i].group] != nil {
-			calls[items[i].group][items[i].Answers]--
-		}
-	}
-	open := map[int]bool{}
-	for group, ids := range calls {
-		for _, unanswered := range ids {
-			if unanswered > 0 {
-				open[group] = true
-			}
+		if len(items[i].Calls) > 0 && items[i].answered > last {
+			open[items[i].group] = true
 		}
 	}
 	return open

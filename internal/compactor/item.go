@@ -61,6 +61,8 @@ type Item struct {
 type structure struct {
 	// group is the index of the first item of the group; see groupItems.
 	group int
+	// answered is, of an item with calls, the index of the item that answers the last of them.
+	answered int
 	// head marks the leading system items, opening the user items before the first model-made one.
 	head, opening bool
 	// preset remembers that the caller pinned the item.
