@@ -66,7 +66,7 @@ image-test: ## builds the Dockerfile without a Docker engine and a registry, and
 	test/image/run.sh
 
 # Fuzzing by count: by time, a busy machine makes Go before 1.27 fail with "context deadline exceeded" (go.dev/issue/75804).
-ci: check demo-offline image-test clients
+ci: check test demo-offline image-test clients
 	$(MAKE) fuzz FUZZTIME=5000x
 	$(MAKE) bench BENCHTIME=1x
 
