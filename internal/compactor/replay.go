@@ -194,13 +194,14 @@ func (r *replay) looksOnce(i int) bool {
 	return ok && r.plan.Chain[i].Condition.Always
 }
 
-// before returns the state from an item on, with its pins. The pins of the whole state are set at most once per call point, and
-// not at all for a look at the newest items.
+// before returns the state from an item on, with its pins. Those of the whole state are set once per call point, unless
+// a look at the newest items only comes between.
 func (r *replay) before(seen int) Conversation {
 	p := protection{opening: r.plan.ProtectOpening, window: r.limits.Window, target: r.limits.Target}
 	if seen > 0 {
 		newest := r.state.with(r.state.Items[seen:])
 		p.apply(newest)
+		r.protected = false
 		return newest
 	}
 	if !r.protected {
