@@ -17,8 +17,8 @@ func newCompactor(c config.Compactor, placement config.NotePlacement, budget com
 			MinKeepSteps:   c.MinKeepSteps,
 			MinTokens:      c.MinTokens,
 			Placeholder:    c.Placeholder,
-			SkipTools:      c.SkipTools,
-			SkipTextPrefix: c.SkipTextPrefix,
+			SkipTools:      orNil(c.SkipTools),
+			SkipTextPrefix: orNil(c.SkipTextPrefix),
 		}
 	case config.SlidingWindow:
 		return compactor.SlidingWindow{
@@ -32,6 +32,14 @@ func newCompactor(c config.Compactor, placement config.NotePlacement, budget com
 		}
 	}
 	panic(fmt.Sprintf("no compactor for %T", c)) // every type of the configuration is above, by test
+}
+
+// orNil makes no difference between an empty list and none, so that the fingerprint makes none either.
+func orNil(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // quoteShare returns how much of the target quotes may take, 0 to 1.

@@ -61,14 +61,19 @@ func writePlans(w io.Writer, p *plans, profile string) error {
 	if p.rules.defaultWindow == 0 {
 		_, _ = fmt.Fprintln(table, "any other\t-\tunknown: passes through")
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\nThe hard limit is what the model takes as input, less the margin. The trigger is never above it, and the target\n"+
+		"shrinks with the trigger. PLAN is the same wherever the same conversation is forwarded as the same bytes.")
+	return err
 }
 
 // writePlan writes a row. A rule that matches several models and names no window has no plan of its own.
 func (p *plans) writePlan(w io.Writer, r rule, profile string) {
 	_, _ = fmt.Fprintf(w, "%s\t%s\t", r.name, cmp.Or(profile, "-"))
 	if r.window == 0 {
-		_, _ = fmt.Fprintln(w, "as of the model that is asked for")
+		_, _ = fmt.Fprintln(w, "as the built-in table says for the model asked for")
 		return
 	}
 	settings := p.settings(profile)

@@ -43,7 +43,7 @@ func (f *flags) parse(env environment) error {
 	case err != nil:
 		return &usageError{err}
 	case f.NArg() > 0:
-		return &usageError{fmt.Errorf("unexpected argument %q", f.Arg(0))}
+		return &usageError{fmt.Errorf("unexpected argument %q; a command stands before its flags", f.Arg(0))}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ compaction:
 			},
 			{
 				Compactor: compactor.ToolResultPruning{
-					MinKeepSteps: 1, Placeholder: "gone", SkipTools: []string{"a"}, SkipTextPrefix: []string{},
+					MinKeepSteps: 1, Placeholder: "gone", SkipTools: []string{"a"},
 				},
 				Condition: compactor.Condition{Trigger: 601, Target: 600},
 			},
@@ -214,6 +215,18 @@ func TestFingerprintIsStable(t *testing.T) {
 		if got := mustPlan(t, testPlans(t, ""), "gpt-4o", "").Fingerprint; got != want {
 			t.Errorf("the default plan of gpt-4o is %s, want %s", got, want)
 		}
+	}
+}
+
+// What is spelled out with its default changes nothing.
+func TestFingerprintOfTheExampleFileIsThatOfTheDefaults(t *testing.T) {
+	file, err := os.ReadFile("../../config.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, plain := mustPlan(t, testPlans(t, string(file)), "gpt-4o", ""), mustPlan(t, testPlans(t, ""), "gpt-4o", "")
+	if example.Fingerprint != plain.Fingerprint {
+		t.Errorf("%s, by default %s", example.Fingerprint, plain.Fingerprint)
 	}
 }
 

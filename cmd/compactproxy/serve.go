@@ -109,9 +109,12 @@ func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
 // listen takes both addresses.
 func (s *service) listen() error {
 	if err := s.api.listen(); err != nil {
-		return err
+		return fmt.Errorf("listen: %w", err)
 	}
-	return s.admin.listen()
+	if err := s.admin.listen(); err != nil {
+		return fmt.Errorf("admin.listen: %w", err)
+	}
+	return nil
 }
 
 // serve serves until ctx is done or a listener fails, and then drains.

@@ -52,6 +52,8 @@ func (u Upstream) check(r *report) {
 		r.add("upstream.base_url", want) // what was found may hold a password or a key
 	case base.Scheme != "http" && base.Scheme != "https", base.Hostname() == "":
 		r.add("upstream.base_url", want+", got %q", u.BaseURL)
+	case strings.HasSuffix(strings.TrimRight(base.Path, "/"), "/chat/completions"):
+		r.add("upstream.base_url", "must end before /chat/completions, which is added to it, got %q", u.BaseURL)
 	}
 	if u.APIKey != "" && u.APIKeyFile != "" {
 		r.add("upstream.api_key_file", "must not be set together with upstream.api_key, got %q", u.APIKeyFile)

@@ -55,13 +55,18 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 	if x.failure != nil {
 		attrs = append(attrs, slog.String("error", x.failure.Error()))
 	}
-	p.logger.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
+	level := slog.LevelInfo
+	if x.failure != nil && end.status >= http.StatusInternalServerError || x.decision.reason == InternalError {
+		level = slog.LevelWarn
+	}
+	p.logger.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
 func (d decision) attrs() []slog.Attr {
 	var attrs []slog.Attr
 	for _, a := range []struct{ key, value string }{
 		{"model", d.rule},
+		{"plan", d.plan},
 		{"action", string(d.action)},
 		{"reason", string(d.reason)},
 		{"cut", d.cut},
@@ -72,8 +77,11 @@ func (d decision) attrs() []slog.Attr {
 		}
 	}
 	if d.counted {
-		attrs = append(attrs, slog.Int("tokens_before", d.before), slog.Int("tokens_after", d.after),
-			slog.Int("tokens_saved", d.saved()))
+		saved := "tokens_saved"
+		if d.action == observed {
+			saved = "tokens_would_save"
+		}
+		attrs = append(attrs, slog.Int("tokens_before", d.before), slog.Int("tokens_after", d.after), slog.Int(saved, d.saved()))
 	}
 	return attrs
 }

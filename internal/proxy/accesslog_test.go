@@ -18,7 +18,7 @@ func TestAccessLineOfACompaction(t *testing.T) {
 	line := f.accessLine(t, 0)
 	want := map[string]any{
 		"level": "INFO", "msg": "request", "method": "POST", "route": "/profiles/{profile}/v1/chat/completions",
-		"api": "chat", "model": "rule", "profile": "default", "action": "compacted", "cut": "new", "status": 200.0,
+		"api": "chat", "model": "rule", "plan": "f00d", "profile": "default", "action": "compacted", "cut": "new", "status": 200.0,
 		"steps": res.Header.Get(headerSteps), "request_bytes": float64(len(body)), "response_bytes": 2.0,
 	}
 	for _, key := range []string{"time", "duration_ms", "overhead_ms", "tokens_before", "tokens_after", "tokens_saved"} {

@@ -32,12 +32,13 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 	plan, ok := p.planner.Plan(cmp.Or(doc.Model(), c.deployment), c.profile)
 	if !ok {
 		p.unknownOnce.Do(func() {
-			p.logger.WarnContext(ctx, "a request named a model that no rule knows; such requests pass as they come")
+			p.logger.WarnContext(ctx, "a request named a model whose context window is not known; such requests pass as they come, "+
+				"until models or default_context_window in the configuration say it")
 		})
 		x.decision.pass(UnknownModel)
 		return nil, nil
 	}
-	x.decision.rule = plan.Rule
+	x.decision.rule, x.decision.plan = plan.Rule, plan.Fingerprint
 	plan.Mode = cmp.Or(c.mode, plan.Mode)
 	if plan.Mode == ModePass {
 		x.decision.pass(ModePassed)

@@ -387,7 +387,7 @@ func TestUnknownModelIsWarnedAboutOnceAndNotNamed(t *testing.T) {
 	}
 	f.accessLine(t, 2)
 	log := f.log.String()
-	if strings.Count(log, "no rule knows") != 1 || strings.Contains(log, "secret-finetune") {
+	if strings.Count(log, "window is not known") != 1 || strings.Contains(log, "secret-finetune") {
 		t.Errorf("log: %s", log)
 	}
 }

@@ -35,6 +35,7 @@ type decision struct {
 	action action
 	reason Reason // why it passed, or empty
 	rule   string // the rule that knows the model, or empty
+	plan   string // the fingerprint of its plan, or empty
 	cut    string
 	// counted says that before and after are exact by the plan's counter. After is what would have been forwarded where
 	// the plan only observes.
