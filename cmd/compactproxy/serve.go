@@ -146,6 +146,7 @@ func (s *service) drain() error {
 	err := s.api.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.logger.Warn("the shutdown timeout is over: requests in flight are cut off")
+		s.api.cut(errShutdown)
 		err = s.api.Close()
 	}
 	err = errors.Join(err, s.admin.Close())
@@ -153,15 +154,24 @@ func (s *service) drain() error {
 	return err
 }
 
+// errShutdown is why requests end that are still in flight after the shutdown timeout.
+var errShutdown = errors.New("the proxy was stopped")
+
 // server is an HTTP server and its listener. Without an address it does nothing.
 type server struct {
 	*http.Server
 	listener net.Listener
+	// cut ends the requests in flight, and says why.
+	cut context.CancelCauseFunc
 }
 
 // newServer returns a server for an address, which may be empty, that does not listen yet.
 func newServer(address string, handler http.Handler, logger *slog.Logger) *server {
-	return &server{Server: proxy.NewServer(address, handler, logger)}
+	s := &server{Server: proxy.NewServer(address, handler, logger)}
+	var base context.Context
+	base, s.cut = context.WithCancelCause(context.Background())
+	s.BaseContext = func(net.Listener) context.Context { return base }
+	return s
 }
 
 // listen takes the address, so that a taken one is known before anything is served.

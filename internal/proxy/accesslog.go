@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -52,8 +53,11 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 	if end.aborted {
 		attrs = append(attrs, slog.Bool("aborted", true))
 	}
-	if x.failure != nil {
+	switch cause := context.Cause(r.Context()); {
+	case x.failure != nil:
 		attrs = append(attrs, slog.String("error", x.failure.Error()))
+	case end.aborted && cause != nil:
+		attrs = append(attrs, slog.String("error", cause.Error()))
 	}
 	level := slog.LevelInfo
 	if x.failure != nil && end.status >= http.StatusInternalServerError || x.decision.reason == InternalError {

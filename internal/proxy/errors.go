@@ -32,6 +32,8 @@ func asAPIError(ctx context.Context, err error) *apiError {
 	switch {
 	case errors.As(err, &own):
 		return own
+	case ctx.Err() != nil && !clientLeft(ctx):
+		return &apiError{http.StatusServiceUnavailable, "stopped", "The proxy was stopped."}
 	case ctx.Err() != nil, errors.As(err, &sent) && sent.disconnected():
 		return &apiError{statusClientClosed, "client_closed_request", "The client closed the request."}
 	case errors.As(err, &sent):

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -107,12 +108,15 @@ func (x *exchange) outcome(ctx context.Context, returned bool) outcome {
 	switch {
 	case x.switched:
 		return outcome{status: http.StatusSwitchingProtocols}
-	case !returned && (ctx.Err() != nil || x.response.lost):
+	case !returned && (clientLeft(ctx) || x.response.lost):
 		return outcome{status: statusClientClosed}
 	default:
 		return outcome{status: max(x.response.status, http.StatusOK), aborted: !returned}
 	}
 }
+
+// clientLeft reports whether a request's context ended because its client left. Where the server ends it, it says why.
+func clientLeft(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
 
 // code is the value of the label code.
 func (o outcome) code() string {
