@@ -1,3 +1,7 @@
+//go:build linux
+
+// Linux reports memory in kilobytes; other systems do it in bytes or not at all.
+
 package main
 
 import (
