@@ -73,6 +73,17 @@ type structure struct {
 	past past
 }
 
+// AfterPrefix stands between a prefix and the text it is merged with.
+const AfterPrefix = "\n\n"
+
+// FullText returns the text as it is sent: behind the prefix, if there is one.
+func (i Item) FullText() string {
+	if i.Prefix == "" || i.Text == "" {
+		return i.Prefix + i.Text
+	}
+	return i.Prefix + AfterPrefix + i.Text
+}
+
 // ModelMade reports whether the model wrote the item.
 func (i Item) ModelMade() bool {
 	return i.Role == Assistant || i.Role == Reasoning || i.Role == ToolCall

@@ -86,7 +86,7 @@ func transcript(item compactor.Item) string {
 	label := roleLabel(item.Role)
 	var lines []string
 	if item.HasText || item.Prefix != "" {
-		lines = append(lines, "["+label+"] "+fullText(item))
+		lines = append(lines, "["+label+"] "+item.FullText())
 	}
 	for _, call := range item.Calls {
 		lines = append(lines, fmt.Sprintf("[%s -> tool_call] %s(%s)", label, call.Tool, dumpArguments(call.Arguments)))
@@ -106,7 +106,7 @@ func toolTranscript(item compactor.Item) string {
 	if item.Failed {
 		label += " (error)"
 	}
-	return "[" + label + "] " + fullText(item) + strings.Join(placeholders(item.Media), "")
+	return "[" + label + "] " + item.FullText() + strings.Join(placeholders(item.Media), "")
 }
 
 // roleLabel names whoever wrote an item. All that a model makes is the assistant's.

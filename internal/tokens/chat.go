@@ -21,9 +21,6 @@ const (
 	bytesPerToken     = 4 // where no encoding knows better
 )
 
-// noteSeparator stands between a note and the text it is merged with.
-const noteSeparator = "\n\n"
-
 // chatCounter adds up texts and the framing that OpenAI's chat models put around them. It works in any unit of which a
 // whole number makes a token.
 type chatCounter struct {
@@ -59,7 +56,7 @@ func (c *chatCounter) Measure(item compactor.Item) compactor.Size {
 	if item.Role != compactor.Opaque {
 		length += messageTokens*c.unit + c.roles[item.Role]
 	}
-	length += c.text(fullText(item))
+	length += c.text(item.FullText())
 	if item.Name != "" {
 		length += c.text(item.Name) + nameTokens*c.unit
 	}
@@ -91,14 +88,6 @@ func (c *chatCounter) Independent() bool { return true }
 
 // ID names the unit and the costs of media.
 func (c *chatCounter) ID() string { return c.id }
-
-// fullText is the text of an item behind the note that is merged in front of it.
-func fullText(item compactor.Item) string {
-	if item.Prefix == "" || !item.HasText {
-		return item.Prefix + item.Text
-	}
-	return item.Prefix + noteSeparator + item.Text
-}
 
 // functions measures an array of tools or functions.
 func (c *chatCounter) functions(raw []byte, render func([]byte) (string, bool)) int {

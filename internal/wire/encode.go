@@ -10,9 +10,6 @@ import (
 	"github.com/compactproxy/compactproxy/internal/compactor"
 )
 
-// afterPrefix stands between a prefix and the text it is merged with.
-const afterPrefix = "\n\n"
-
 // Encode returns the body with items in place of its own. They are what Items returned, with some left out, edited or
 // added, in the order of the request. When nothing differs it returns the body itself.
 //
@@ -110,12 +107,12 @@ func (d *Document) appendEdited(out, content []byte, item, original compactor.It
 	isString, replaced := content[0] == '"', item.Text != original.Text
 	switch {
 	case isString && (replaced || item.Text == ""):
-		return jsontext.AppendQuote(out, prefixed(item))
+		return jsontext.AppendQuote(out, item.FullText())
 	case isString: // what the client wrote stays as it wrote it, escapes included
-		out, err := jsontext.AppendQuote(out, item.Prefix+afterPrefix)
+		out, err := jsontext.AppendQuote(out, item.Prefix+compactor.AfterPrefix)
 		return append(out[:len(out)-1], content[1:]...), err
 	case replaced:
-		return d.appendParts(out, prefixed(item), []byte("[]"))
+		return d.appendParts(out, item.FullText(), []byte("[]"))
 	default:
 		return d.appendParts(out, item.Prefix, content)
 	}
@@ -145,7 +142,7 @@ func appendAdded(out []byte, item compactor.Item) ([]byte, error) {
 		return nil, err
 	}
 	out = append(out, `{"role":"`+role+`","content":`...)
-	out, err = jsontext.AppendQuote(out, prefixed(item))
+	out, err = jsontext.AppendQuote(out, item.FullText())
 	return append(out, '}'), err
 }
 
@@ -157,12 +154,4 @@ func addedRole(role compactor.Role) (string, error) {
 		return "assistant", nil
 	}
 	return "", errors.New("added with a role that cannot be written")
-}
-
-// prefixed returns the text of an item behind its prefix.
-func prefixed(item compactor.Item) string {
-	if item.Prefix == "" || item.Text == "" {
-		return item.Prefix + item.Text
-	}
-	return item.Prefix + afterPrefix + item.Text
 }

@@ -151,7 +151,7 @@ func checkEdited(t *testing.T, d *Document, items []compactor.Item, edit uint64,
 				t.Fatalf("item %d reads %q, want %q", i, again[i].Text, text)
 			}
 		default:
-			merged, asPart := prefixed(item), text+"\n"+item.Text
+			merged, asPart := item.FullText(), text+"\n"+item.Text
 			if got := again[i].Text; got != merged && (got != asPart || !item.HasText) {
 				t.Fatalf("item %d reads %q, want %q before %q", i, got, text, item.Text)
 			}
