@@ -32,7 +32,7 @@ func newConversation(items []Item, overhead Size, counter Counter, unprotected b
 	if unprotected {
 		groupByPosition(c.Items)
 	} else {
-		groupItems(c.Items)
+		groupItems(c.Items, counter, 0)
 	}
 	markBeginning(c.Items)
 	return c

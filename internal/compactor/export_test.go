@@ -33,3 +33,14 @@ func RunStepOpening(ctx context.Context, compactor Compactor, c Conversation, ta
 	p.apply(c)
 	return Step{Compactor: compactor}.run(ctx, c, target)
 }
+
+// Groups returns the group of every item, as a replay in a window of so many tokens sees them.
+func Groups(c Conversation, window int) []int {
+	items := append([]Item(nil), c.Items...)
+	groupItems(items, c.Counter, share(window, longestLedShare))
+	groups := make([]int, len(items))
+	for i := range items {
+		groups[i] = items[i].group
+	}
+	return groups
+}

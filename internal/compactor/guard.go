@@ -115,7 +115,7 @@ func judgeItems(before, after Conversation, ch changes) Discard {
 		was := before.Items[i]
 		switch {
 		case j < 0:
-			if was.Pinned || was.kept {
+			if was.stays() {
 				return DiscardPinned
 			}
 		case was.Text != after.Items[j].Text:
@@ -152,8 +152,8 @@ func splitsGroup(items []Item, ch changes) bool {
 	return false
 }
 
-// malformed reports whether an added item says nothing, pretends to be a call or a result, or stands between a call and its
-// result.
+// malformed reports whether an added item says nothing, pretends to be a call or a result, or stands inside a group or
+// before the result of a call.
 func malformed(items []Item) bool {
 	for i, it := range items {
 		if it.Source != Added {
@@ -162,9 +162,21 @@ func malformed(items []Item) bool {
 		if it.Role != User && it.Role != Assistant || strings.TrimSpace(it.Text) == "" || len(it.Calls) > 0 || it.Answers != "" {
 			return true
 		}
-		if i+1 < len(items) && items[i+1].Role == ToolResult && items[i+1].group != items[i+1].Source {
+		if i+1 < len(items) && insideGroup(items, i, i+1) {
 			return true
 		}
 	}
 	return false
+}
+
+// insideGroup reports whether what is added before index at, or stands there, tears a group apart. Next is the index of the
+// item behind it.
+func insideGroup(items []Item, at, next int) bool {
+	if items[next].Role == ToolResult && items[next].group != items[next].Source {
+		return true
+	}
+	for at > 0 && items[at-1].Source == Added {
+		at--
+	}
+	return at > 0 && sameGroup(items[at-1], items[next])
 }

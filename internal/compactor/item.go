@@ -20,6 +20,9 @@ const Added = -1
 // Item is one element of a conversation as a compactor sees it: plain values, no JSON.
 type Item struct {
 	Role Role
+	// ID is what the server calls the item, empty where it has no name. A server that gave an item an id may refuse it
+	// without the reasoning before it.
+	ID string
 	// Text is what a reader sees: the text parts joined by newlines, for a tool result without a separator.
 	Text string
 	// HasText tells an empty text from none at all (null, absent or no text part).
@@ -69,6 +72,8 @@ type structure struct {
 	preset bool
 	// kept forbids removing the item but not shortening it: the newest group and calls without an answer.
 	kept bool
+	// anchored forbids the same, because another item of the group is pinned.
+	anchored bool
 	// past is what an omission note stands for, on the note or on the user item it is merged into.
 	past past
 }
@@ -88,6 +93,9 @@ func (i Item) FullText() string {
 func (i Item) ModelMade() bool {
 	return i.Role == Assistant || i.Role == Reasoning || i.Role == ToolCall
 }
+
+// stays reports whether the item must not be removed.
+func (i Item) stays() bool { return i.Pinned || i.kept || i.anchored }
 
 // said reports whether the user wrote the item: a user item that no compactor made.
 func (i Item) said() bool { return i.Role == User && i.Mark == "" }

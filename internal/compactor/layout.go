@@ -70,7 +70,7 @@ func layOut(c Conversation, name string) layout {
 			l.note[i] = true
 		case it.said() && i != l.task:
 			l.turns = append(l.turns, turn{opener: i})
-			if it.Pinned || it.kept {
+			if it.stays() {
 				l.fix(c, i)
 			} else {
 				l.turns[len(l.turns)-1].user = unit{items: []int{i}, size: it.Size}
@@ -112,7 +112,7 @@ func (l *layout) fix(c Conversation, i int) {
 // step, since it counts as one.
 func (l *layout) assign(c Conversation, units []*unit, past []int) {
 	for n, u := range units {
-		kept := slices.ContainsFunc(u.items, func(i int) bool { return c.Items[i].kept })
+		kept := slices.ContainsFunc(u.items, func(i int) bool { return c.Items[i].stays() })
 		switch {
 		case c.unprotected && l.loose(c, *u, past[n]):
 			// It stays in no turn and no step, so nothing keeps it.

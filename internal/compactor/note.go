@@ -169,8 +169,7 @@ func (n Note) put(c Conversation, items []Item, place int, note Item) []Item {
 			return items
 		}
 	}
-	// Nothing may stand between a call and its result.
-	for place < len(items) && items[place].Role == ToolResult {
+	for place < len(items) && (items[place].Role == ToolResult || insideGroup(items, place, place)) {
 		place++
 	}
 	return slices.Insert(items, place, note)

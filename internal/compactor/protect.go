@@ -21,7 +21,7 @@ func (p protection) apply(c Conversation) int {
 	newest := newestSaid(items)
 	for i := range items {
 		items[i].Pinned = items[i].preset || items[i].head || i == newest
-		items[i].kept = false
+		items[i].kept, items[i].anchored = false, false
 	}
 	if c.unprotected {
 		return 0
@@ -30,17 +30,44 @@ func (p protection) apply(c Conversation) int {
 	if p.opening {
 		p.pinOpening(c)
 	}
-	return p.pinInside(c)
+	expired := p.pinInside(c)
+	anchor(items)
+	return expired
 }
 
-// keepNewest keeps the group of the last item and the calls that wait for an answer: the model is in the middle of them.
+// keepNewest keeps the last item, the newest group and the calls that wait for an answer: the model is in the middle of
+// them.
 func keepNewest(items []Item) {
 	if len(items) == 0 {
 		return
 	}
-	last, open := items[len(items)-1], openGroups(items)
+	last, newest, open := items[len(items)-1], newestGroup(items), openGroups(items)
 	for i := range items {
-		items[i].kept = i == len(items)-1 || sameGroup(items[i], last) || items[i].Source != Added && open[items[i].group]
+		items[i].kept = i == len(items)-1 || sameGroup(items[i], last) || sameGroup(items[i], newest) ||
+			items[i].Source != Added && open[items[i].group]
+	}
+}
+
+// newestGroup returns an item of the group that the next one may join: system and unknown items do not end it.
+func newestGroup(items []Item) Item {
+	for i := len(items) - 1; i >= 0; i-- {
+		if items[i].Source != Added && items[i].Role != System && items[i].Role != Opaque {
+			return items[i]
+		}
+	}
+	return items[len(items)-1]
+}
+
+// anchor keeps what is in a group with a pinned item.
+func anchor(items []Item) {
+	pinned := map[int]bool{}
+	for i := range items {
+		if items[i].Pinned && items[i].Source != Added {
+			pinned[items[i].group] = true
+		}
+	}
+	for i := range items {
+		items[i].anchored = items[i].Source != Added && pinned[items[i].group]
 	}
 }
 

@@ -1,6 +1,9 @@
 package compactor
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // replay is the state of a conversation while its call points pass.
 type replay struct {
@@ -48,6 +51,9 @@ func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
 		r.limits = p.Budget.limits(requestedOutput)
 	} else {
 		r.input = p.recognized(c.Items)
+		if slices.ContainsFunc(r.input, func(it Item) bool { return it.Role == Reasoning }) {
+			groupItems(r.input, c.Counter, share(r.limits.Window, longestLedShare))
+		}
 		r.overhead = roundedOverhead(p.Budget, c)
 	}
 	r.state = c.with(make([]Item, 0, len(c.Items)))
@@ -90,7 +96,7 @@ func (p Plan) recognized(items []Item) []Item {
 		}
 	}
 	if newestSaid(marked) < 0 && newestSaid(items) >= 0 {
-		return items
+		return append([]Item(nil), items...)
 	}
 	markBeginning(marked)
 	return marked

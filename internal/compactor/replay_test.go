@@ -34,9 +34,26 @@ func (s *session) send(h *history, overhead, output int) {
 // sendVarying is send where overhead or output differ from turn to turn: they may move the cuts of the past.
 func (s *session) sendVarying(h *history, overhead, output int) {
 	s.t.Helper()
+	s.replay(h, overhead, output, checkValid)
+}
+
+// sendChecked is send with another check of what is sent.
+func (s *session) sendChecked(h *history, check func(*testing.T, compactor.Conversation, compactor.Outcome)) {
+	s.t.Helper()
+	before := s.rewrites
+	s.replay(h, 0, 0, check)
+	if s.rewrites > before && !s.last.New {
+		s.t.Fatalf("turn %d: what was sent before is rewritten without a new cut", s.turns)
+	}
+}
+
+func (s *session) replay(
+	h *history, overhead, output int, check func(*testing.T, compactor.Conversation, compactor.Outcome),
+) {
+	s.t.Helper()
 	in := h.conversation(overhead)
 	s.last = s.plan.Replay(context.Background(), in, output)
-	checkValid(s.t, in, s.last)
+	check(s.t, in, s.last)
 	now := wireForm(s.last.Conversation)
 	if s.turns > 0 && !isPrefix(s.previous, now) {
 		s.rewrites++

@@ -40,7 +40,7 @@ func (c *approximateCounter) Measure(item compactor.Item) compactor.Size {
 		Flat:   len(item.Media.Images)*c.tokensPerImage + len(item.Media.Files)*c.tokensPerFile,
 		Items:  1,
 	}
-	if item.Role == compactor.Opaque {
+	if !item.HasText && len(item.Calls) == 0 || item.Role == compactor.Opaque {
 		size.Length += item.Hidden
 	}
 	for _, audio := range item.Media.Audio {
@@ -58,7 +58,10 @@ func (c *approximateCounter) Tokens(size compactor.Size) int {
 // Overhead returns the characters of the tools, which follow the transcript without a newline. Instructions and a
 // response format, which Haystack does not count, are added as they are.
 func (c *approximateCounter) Overhead(o Overhead) compactor.Size {
-	length := utf8.RuneCountInString(o.Instructions)
+	length := 0
+	if !isNull(o.Instructions) {
+		length = utf8.RuneCountInString(instructions(o.Instructions))
+	}
 	for _, raw := range [][]byte{o.Tools, o.Functions} {
 		if !isNull(raw) {
 			length += utf8.RuneCountInString(dumpTools(raw))
@@ -83,6 +86,9 @@ func transcript(item compactor.Item) string {
 	if item.Role == compactor.ToolResult {
 		return toolTranscript(item)
 	}
+	if item.Role == compactor.Opaque {
+		return ""
+	}
 	label := roleLabel(item.Role)
 	var lines []string
 	if item.HasText || item.Prefix != "" {
@@ -94,7 +100,7 @@ func transcript(item compactor.Item) string {
 	for _, placeholder := range placeholders(item.Media) {
 		lines = append(lines, "["+label+"] "+placeholder)
 	}
-	if len(lines) == 0 && item.Role != compactor.Opaque {
+	if len(lines) == 0 {
 		return "[" + label + "] <no content>"
 	}
 	return strings.Join(lines, "\n")

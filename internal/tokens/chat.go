@@ -50,10 +50,14 @@ func newChatCounter(id string, text func(string) int, unit int, media mediaCosts
 }
 
 // Measure returns the size of an item. What a reader does not see counts as a token per four bytes; of an unknown item
-// that is all, its framing included.
+// that is all, its framing included. A tool call has the same framing as an item of its own and in a message, so that a
+// conversation weighs the same in either API.
 func (c *chatCounter) Measure(item compactor.Item) compactor.Size {
 	length := item.Hidden * c.unit / bytesPerToken
-	if item.Role != compactor.Opaque {
+	if item.Role == compactor.Opaque {
+		return compactor.Size{Length: length, Items: 1}
+	}
+	if item.Role != compactor.ToolCall || len(item.Calls) == 0 {
 		length += messageTokens*c.unit + c.roles[item.Role]
 	}
 	length += c.text(item.FullText())
@@ -77,8 +81,8 @@ func (c *chatCounter) Overhead(o Overhead) compactor.Size {
 		length -= (systemDiscount - systemNewline) * c.unit
 	}
 	length += definitions + c.choice(o.ToolChoice) + c.choice(o.FunctionCall) + c.format(o.Format)
-	if o.Instructions != "" {
-		length += messageTokens*c.unit + c.roles[compactor.System] + c.text(o.Instructions)
+	if !isNull(o.Instructions) {
+		length += messageTokens*c.unit + c.roles[compactor.System] + c.text(instructions(o.Instructions))
 	}
 	return compactor.Size{Length: length}
 }
@@ -88,6 +92,14 @@ func (c *chatCounter) Independent() bool { return true }
 
 // ID names the unit and the costs of media.
 func (c *chatCounter) ID() string { return c.id }
+
+// instructions returns the text of instructions. Of what is no string the JSON stands in.
+func instructions(raw []byte) string {
+	if text, ok := stringValue(raw); ok {
+		return text
+	}
+	return string(raw)
+}
 
 // functions measures an array of tools or functions.
 func (c *chatCounter) functions(raw []byte, render func([]byte) (string, bool)) int {

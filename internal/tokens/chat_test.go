@@ -120,7 +120,7 @@ func TestOverheadCountsWhatStandsBesideTheItems(t *testing.T) {
 		"some tools allowed":            {Overhead{ToolChoice: []byte(`{"type":"allowed_tools"}`)}, text(`{"type":"allowed_tools"}`)},
 		"a format without a schema":     {Overhead{Format: []byte(`{"type":"json_object"}`)}, 0},
 		"a format with a schema":        {Overhead{Format: []byte(schema)}, text(schema)},
-		"instructions":                  {Overhead{Instructions: "hello"}, 3 + 1 + 1},
+		"instructions":                  {Overhead{Instructions: []byte(`"hello"`)}, 3 + 1 + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := counter.Overhead(test.overhead); got != (compactor.Size{Length: replyTokens + test.want}) {

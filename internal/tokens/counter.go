@@ -40,7 +40,7 @@ type Overhead struct {
 	FunctionCall []byte // JSON string or object
 	ToolChoice   []byte // JSON string or object
 	Format       []byte // JSON object: the format of the response
-	Instructions string // the system prompt where it is not an item
+	Instructions []byte // JSON string: the system prompt where it is not an item
 	System       bool   // one of the items is a system message
 }
 

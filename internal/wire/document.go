@@ -17,13 +17,22 @@ import (
 // API is one of the request formats this package reads.
 type API uint8
 
-// Chat is the format of /v1/chat/completions.
-const Chat API = iota
+// The APIs.
+const (
+	Chat      API = iota // POST /v1/chat/completions
+	Responses            // POST /v1/responses
+)
+
+// APIs returns every API.
+func APIs() []API { return []API{Chat, Responses} }
 
 // String returns the name of the API as it stands in logs and metrics.
 func (a API) String() string {
-	if a == Chat {
+	switch a {
+	case Chat:
 		return "chat"
+	case Responses:
+		return "responses"
 	}
 	return "unknown"
 }
@@ -31,15 +40,18 @@ func (a API) String() string {
 // Document is one request body with the places of its items. It keeps the body, which must not change while the
 // document is in use. It is not safe for concurrent use, because decoded items are remembered.
 type Document struct {
+	api      API
 	body     []byte
 	dialect  dialect
 	members  topLevel
 	elements []span
+	itemsAre byte             // the first byte of what holds the items, 0 when there is nothing
 	items    []compactor.Item // nil until Items is called
 }
 
 // Overhead is what the model receives beside the items, as raw JSON. A member that is absent or null is nil.
 type Overhead struct {
+	Instructions   []byte
 	Tools          []byte
 	ToolChoice     []byte
 	Functions      []byte
@@ -63,9 +75,16 @@ func (d *Document) MaxOutput() int {
 }
 
 // Overhead returns the parts of the body that are counted but never touched.
-func (d *Document) Overhead() Overhead { return d.members.overhead }
+func (d *Document) Overhead() Overhead {
+	o := d.members.overhead
+	if o.ResponseFormat == nil {
+		o.ResponseFormat = new(decoder).find(d.members.text, "format")
+	}
+	return o
+}
 
-// Len returns the number of items, which is at least one.
+// Len returns the number of items. It is at least one, but for a request that Untouchable gives a reason for. An input
+// that is a string is one item.
 func (d *Document) Len() int { return len(d.elements) }
 
 // Element returns the bytes of item i, without the whitespace around it.

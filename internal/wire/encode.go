@@ -92,8 +92,12 @@ func (d *Document) appendItem(out []byte, item compactor.Item) ([]byte, error) {
 	if !original.Editable {
 		return nil, errors.New("changed, but not editable")
 	}
+	member := d.dialect.text
+	if item.Role == compactor.ToolResult {
+		member = d.dialect.result
+	}
 	for name, value := range members(element) {
-		if string(name) == d.dialect.text {
+		if string(name) == member {
 			out = append(out, element[:value.start]...)
 			out, err := d.appendEdited(out, value.of(element), item, original)
 			return append(out, element[value.end:]...), err

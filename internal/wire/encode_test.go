@@ -32,7 +32,14 @@ func TestGoldenRequests(t *testing.T) {
 				t.Fatalf("%d sections, error %v", len(archive.Files), err)
 			}
 			request, items, forwarded := archive.Files[0].Data, archive.Files[1].Data, archive.Files[2].Data
-			d := parse(t, string(request))
+			api := Chat
+			if strings.HasPrefix(filepath.Base(file), "responses-") {
+				api = Responses
+			}
+			d, err := Parse(api, request)
+			if err != nil {
+				t.Fatal(err)
+			}
 			out, err := d.Encode(choose(t, d, string(items)))
 			if err != nil {
 				t.Fatal(err)

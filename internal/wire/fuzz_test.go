@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -13,13 +14,16 @@ import (
 	"github.com/compactproxy/compactproxy/internal/compactor"
 )
 
-// FuzzDocument takes any body. What Parse accepts must come out unchanged; with any of its messages left out, or any
-// of their texts replaced, it must be JSON again and differ in nothing else.
+// FuzzDocument takes any body, for either API. What Parse accepts must come out unchanged; with any of its items left out,
+// or any of their texts replaced, it must be JSON again and differ in nothing else.
 func FuzzDocument(f *testing.F) {
 	seed(f)
-	f.Fuzz(func(t *testing.T, body []byte, keep uint64, text string) {
-		before := slices.Clone(body)
-		d, err := Parse(Chat, body)
+	f.Fuzz(func(t *testing.T, body []byte, responses bool, keep uint64, text string) {
+		before, api := slices.Clone(body), Chat
+		if responses {
+			api = Responses
+		}
+		d, err := Parse(api, body)
 		if err != nil {
 			return
 		}
@@ -27,10 +31,10 @@ func FuzzDocument(f *testing.F) {
 			t.Fatal("accepted what is not JSON")
 		}
 		items, err := d.Items()
-		if err != nil {
+		if err != nil || d.Untouchable() == StringInput {
 			return
 		}
-		checkDecoded(t, body, items)
+		checkDecoded(t, d, body, items)
 		checkUnchanged(t, d, items)
 		checkDropped(t, d, items, keep)
 		checkEdited(t, d, items, keep, text)
@@ -43,12 +47,16 @@ func FuzzDocument(f *testing.F) {
 func seed(f *testing.F) {
 	for _, test := range refused {
 		if len(test.body) < 1000 {
-			f.Add([]byte(test.body), uint64(0), "")
+			f.Add([]byte(test.body), false, uint64(0), "")
+			f.Add([]byte(strings.ReplaceAll(test.body, "messages", "input")), true, uint64(0), "")
 		}
 	}
-	for _, body := range captures(f) {
-		f.Add(body, uint64(0b1011), "shorter")
+	for _, api := range APIs() {
+		for _, body := range captures(f, api) {
+			f.Add(body, api == Responses, uint64(0b1011), "shorter")
+		}
 	}
+	f.Add(everyInput(), true, uint64(0b1101101101), "shorter")
 	files, err := filepath.Glob("testdata/golden/*.txtar")
 	if err != nil {
 		f.Fatal(err)
@@ -58,18 +66,23 @@ func seed(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(archive.Files[0].Data, uint64(0b10101), "a\n\"b\" <&> \\ ü\u2028\x00")
+		body := archive.Files[0].Data
+		f.Add(body, bytes.Contains(body, []byte(`"input"`)), uint64(0b10101), "a\n\"b\" <&> \\ ü\u2028\x00")
 	}
 }
 
 // checkDecoded compares with another JSON library what can be compared without repeating the whole dialect.
-func checkDecoded(t *testing.T, body []byte, items []compactor.Item) {
+func checkDecoded(t *testing.T, d *Document, body []byte, items []compactor.Item) {
 	var request map[string]json.RawMessage // unlike a struct, a map keeps messages and MESSAGES apart
 	if err := json.Unmarshal(body, &request); err != nil {
 		t.Fatal(err)
 	}
 	var messages []map[string]any
-	if err := json.Unmarshal(request["messages"], &messages); err != nil {
+	member := "messages"
+	if d.api == Responses {
+		member = "input"
+	}
+	if err := json.Unmarshal(request[member], &messages); err != nil {
 		t.Fatal(err)
 	}
 	if len(messages) != len(items) {
@@ -78,7 +91,8 @@ func checkDecoded(t *testing.T, body []byte, items []compactor.Item) {
 	for i, item := range items {
 		content, isString := messages[i]["content"].(string)
 		_, refuses := messages[i]["refusal"].(string)
-		if isString && !refuses && item.Role != compactor.Opaque && item.Text != content {
+		isMessage := item.Role == compactor.User || item.Role == compactor.Assistant || item.Role == compactor.System
+		if isString && !refuses && (isMessage || d.api == Chat && item.Role != compactor.Opaque) && item.HasText && item.Text != content {
 			t.Fatalf("item %d is %q, want %q", i, item.Text, content)
 		}
 		if calls, _ := messages[i]["tool_calls"].([]any); item.Role == compactor.Assistant && len(item.Calls) < len(calls) {
@@ -169,7 +183,7 @@ func reparse(t *testing.T, d *Document, out []byte) *Document {
 	if !bytes.HasPrefix(out, head) || !bytes.HasSuffix(out, tail) {
 		t.Fatalf("%s\nhas changed outside of the array:\n%s", d.body, out)
 	}
-	again, err := Parse(Chat, out)
+	again, err := Parse(d.api, out)
 	if err != nil {
 		t.Fatal(err)
 	}

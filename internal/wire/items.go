@@ -33,6 +33,7 @@ func (d *Document) decoded() ([]compactor.Item, error) {
 		}
 		items[i] = item
 	}
+	pairLocalShells(items)
 	nameTools(items)
 	d.items = items
 	return items, nil
@@ -57,6 +58,20 @@ func nameTools(items []compactor.Item) {
 		}
 		if tool := tools[items[i].Answers]; tool != "" {
 			items[i].Tool = tool
+		}
+	}
+}
+
+// pairLocalShells makes the answers of a local shell name the call by its call id: a client may use the item's id for it.
+func pairLocalShells(items []compactor.Item) {
+	callIDs := make(map[string]string) // by the item's id
+	for i := range items {
+		it := &items[i]
+		switch {
+		case len(it.Calls) == 1 && it.Role == compactor.ToolCall && it.Calls[0].Tool == localShell:
+			callIDs[it.ID] = it.Calls[0].ID
+		case it.Role == compactor.ToolResult && callIDs[it.Answers] != "":
+			it.Answers = callIDs[it.Answers]
 		}
 	}
 }

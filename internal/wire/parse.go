@@ -15,13 +15,17 @@ import (
 type dialect struct {
 	items  string // member of a request that holds the items
 	text   string // member of an item that holds its text: a string or an array of parts
+	result string // the same of a tool result
 	part   string // type of a text part
 	decode func(*decoder, []byte) compactor.Item
 }
 
 func (a API) dialect() (dialect, error) {
-	if a == Chat {
-		return dialect{items: "messages", text: "content", part: "text", decode: decodeMessage}, nil
+	switch a {
+	case Chat:
+		return dialect{items: "messages", text: "content", result: "content", part: "text", decode: decodeMessage}, nil
+	case Responses:
+		return dialect{items: "input", text: "content", result: "output", part: "input_text", decode: decodeInput}, nil
 	}
 	return dialect{}, fmt.Errorf("no dialect for API %d", a)
 }
@@ -34,6 +38,12 @@ type topLevel struct {
 	maxCompletionTokens []byte
 	maxOutputTokens     []byte
 	overhead            Overhead
+	text                []byte
+
+	previousResponseID []byte
+	conversation       []byte
+	contextManagement  []byte
+	multiAgent         []byte
 }
 
 // mostItems bounds the items of a request, because one takes much more memory than the few bytes it can be written in.
@@ -48,7 +58,7 @@ func Parse(api API, body []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Document{body: body, dialect: dialect}
+	d := &Document{api: api, body: body, dialect: dialect}
 	// Reading from a bytes.Buffer is what keeps the decoder from copying. By default it refuses duplicate names, invalid
 	// UTF-8 and nesting deeper than 10,000.
 	if err := d.scan(jsontext.NewDecoder(bytes.NewBuffer(body))); errors.Is(err, ErrUnsupported) {
@@ -56,15 +66,30 @@ func Parse(api API, body []byte) (*Document, error) {
 	} else if err != nil {
 		return nil, unparsable(err)
 	}
-	if len(d.elements) == 0 {
-		return nil, unsupported("no items")
-	}
-	for _, element := range d.elements {
-		if body[element.start] != '{' {
-			return nil, unsupported("an item is not an object")
-		}
+	if err := d.checkItems(); err != nil {
+		return nil, err
 	}
 	return d, nil
+}
+
+// checkItems makes sure that there are items and that they are objects. The input of the responses API may also be a
+// string, or absent where the server knows the conversation.
+func (d *Document) checkItems() error {
+	if d.api == Responses && d.itemsAre != '[' {
+		if d.itemsAre != 0 && d.itemsAre != '"' {
+			return unsupported("the input is neither a string nor an array")
+		}
+		return nil
+	}
+	if len(d.elements) == 0 {
+		return unsupported("no items")
+	}
+	for _, element := range d.elements {
+		if d.body[element.start] != '{' {
+			return unsupported("an item is not an object")
+		}
+	}
+	return nil
 }
 
 func (d *Document) scan(dec *jsontext.Decoder) error {
@@ -90,8 +115,8 @@ func (d *Document) scan(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// scanMember reads one member of the request. An items member that is no array is read like any other, which leaves the
-// document without items.
+// scanMember reads one member of the request. An items member that is a string counts as one item; one that is neither
+// that nor an array is read like any other, which leaves the document without items.
 func (d *Document) scanMember(dec *jsontext.Decoder) error {
 	quoted, err := dec.ReadValue()
 	if err != nil {
@@ -100,13 +125,23 @@ func (d *Document) scanMember(dec *jsontext.Decoder) error {
 	name := unquoteName(quoted)
 	isItems, member := string(name) == d.dialect.items, d.members.lookup(name)
 	if isItems && dec.PeekKind() == jsontext.KindBeginArray {
+		d.itemsAre = '['
 		return d.scanItems(dec)
 	}
 	value, err := d.scanValue(dec)
-	if err == nil && member != nil && string(value.of(d.body)) != "null" {
+	if err != nil || string(value.of(d.body)) == "null" {
+		return err
+	}
+	if member != nil {
 		*member = value.of(d.body)
 	}
-	return err
+	if isItems {
+		d.itemsAre = d.body[value.start]
+		if d.api == Responses && d.itemsAre == '"' {
+			d.elements = []span{value}
+		}
+	}
+	return nil
 }
 
 func (d *Document) scanItems(dec *jsontext.Decoder) error {
@@ -147,6 +182,8 @@ func (t *topLevel) lookup(name []byte) *[]byte {
 		return &t.maxCompletionTokens
 	case "max_output_tokens":
 		return &t.maxOutputTokens
+	case "instructions":
+		return &t.overhead.Instructions
 	case "tools":
 		return &t.overhead.Tools
 	case "tool_choice":
@@ -157,6 +194,16 @@ func (t *topLevel) lookup(name []byte) *[]byte {
 		return &t.overhead.FunctionCall
 	case "response_format":
 		return &t.overhead.ResponseFormat
+	case "text":
+		return &t.text
+	case "previous_response_id":
+		return &t.previousResponseID
+	case "conversation":
+		return &t.conversation
+	case "context_management":
+		return &t.contextManagement
+	case "multi_agent":
+		return &t.multiAgent
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func TestParseRefusesAnAPIItDoesNotKnow(t *testing.T) {
 }
 
 func TestCapturedRequestsComeOutAsTheyWentIn(t *testing.T) {
-	for name, body := range captures(t) {
+	for name, body := range captures(t, Chat) {
 		t.Run(name, func(t *testing.T) {
 			d, err := Parse(Chat, body)
 			if err != nil {
@@ -208,9 +208,9 @@ func TestCapturedRequestsComeOutAsTheyWentIn(t *testing.T) {
 }
 
 // captures returns the bodies that real clients sent to a server made for capturing them; their long texts are filler.
-func captures(tb testing.TB) map[string][]byte {
+func captures(tb testing.TB, api API) map[string][]byte {
 	tb.Helper()
-	files, err := filepath.Glob("testdata/captures/*.json")
+	files, err := filepath.Glob("testdata/captures/" + api.String() + "/*.json")
 	if err != nil || len(files) == 0 {
 		tb.Fatal("no captures", err)
 	}
