@@ -15,17 +15,24 @@ type apiError struct {
 	code    string
 }
 
+// errorDetail is an apiError on the wire.
+type errorDetail struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
 // MarshalJSON writes {"error": {message, type, param, code}}.
 func (e *apiError) MarshalJSON() ([]byte, error) {
-	type detail struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
 	return json.Marshal(struct {
-		Error detail `json:"error"`
-	}{detail{e.message, "invalid_request_error", orNull(e.param), orNull(e.code)}})
+		Error errorDetail `json:"error"`
+	}{e.detail()})
+}
+
+// detail returns the error as bodies and events carry it.
+func (e *apiError) detail() errorDetail {
+	return errorDetail{e.message, "invalid_request_error", orNull(e.param), orNull(e.code)}
 }
 
 // orNull keeps the difference between an empty string and null: OpenAI sends null.
@@ -46,8 +53,12 @@ func unknownURL(r *http.Request) *apiError {
 	return &apiError{status: http.StatusNotFound, message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)}
 }
 
-// wrongMethod is the answer to a path that exists, but not for this method.
+// wrongMethod is the answer to a path that exists, but not for this method. Clients that would rather use a WebSocket fall
+// back to POST at once when they are told to.
 func wrongMethod(r *http.Request) *apiError {
+	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return &apiError{status: http.StatusUpgradeRequired, message: "WebSockets are not served here. Use POST."}
+	}
 	return &apiError{
 		status: http.StatusMethodNotAllowed,
 		message: fmt.Sprintf("Not allowed to %s on %s. (HINT: Perhaps you meant to use a different HTTP method?)",
@@ -73,11 +84,14 @@ func wrongType(param, want string, got json.RawMessage) *apiError {
 		param, want, describe(got))
 }
 
-// wrongValue is the refusal of a string that is none of the supported ones.
+// wrongValue is the refusal of a string that is none of the supported ones, of which there are at least two.
 func wrongValue(param, got string, supported ...string) *apiError {
-	last := len(supported) - 1
-	return badRequest(param, "invalid_value", "Invalid value: '%s'. Supported values are: '%s', and '%s'.",
-		got, strings.Join(supported[:last], "', '"), supported[last])
+	last, and := len(supported)-1, "', and '"
+	if last == 1 {
+		and = "' and '"
+	}
+	return badRequest(param, "invalid_value", "Invalid value: '%s'. Supported values are: '%s%s%s'.",
+		got, strings.Join(supported[:last], "', '"), and, supported[last])
 }
 
 // emptyArray is the refusal of an array without elements.

@@ -1,19 +1,54 @@
 package demo
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
+	"time"
 )
 
 // Answer is what the model says: text, tool calls, or both.
 type Answer struct {
+	// Reasoning is what the model thinks before it says anything; empty means nothing. Only the responses API shows it.
+	Reasoning string
 	// Text is the content; empty is sent as null beside calls.
 	Text string
 	// Calls are made in this order.
 	Calls []Call
+}
+
+// complete checks a chat request, counts it and asks the script. Checks come before counting, as they do at OpenAI: a broken
+// history that is too long as well is refused for being broken.
+func (u *Upstream) complete(body []byte, record *Record, serial int) (*reply, *apiError) {
+	req, problem := parseRequest(body)
+	if problem != nil {
+		return nil, problem
+	}
+	if problem := checkPairs(req.messages); problem != nil {
+		return nil, problem
+	}
+	size := u.counter.measure(req)
+	u.noteTokens(record, size.prompt(), 0)
+	if problem := checkWindow(u.opts.Window, size, req.maxOutput); problem != nil {
+		return nil, problem
+	}
+	cached := u.cache.replace(req.head(), req.raws(), size) // a refused prompt is never computed, and so never cached
+	u.noteTokens(record, size.prompt(), cached)
+	answer := u.opts.Script(req.exported(size.prompt())).withIDs(serial)
+	c := completion{
+		id:           fmt.Sprintf("chatcmpl-%d", serial),
+		created:      time.Now().Unix(),
+		model:        req.model,
+		answer:       answer,
+		stream:       req.stream,
+		includeUsage: req.includeUsage,
+		usage: usage{
+			PromptTokens:        size.prompt(),
+			CompletionTokens:    u.counter.answer(answer),
+			TotalTokens:         size.prompt() + u.counter.answer(answer),
+			PromptTokensDetails: promptTokensDetails{CachedTokens: cached},
+		},
+	}
+	return c.reply(), nil
 }
 
 // finishReason says why the model stopped. Scripts are never cut short, so length does not occur.
@@ -82,26 +117,12 @@ func (c Call) message() toolCall {
 	return toolCall{ID: c.ID, Type: "function", Function: functionCall{Name: c.Name, Arguments: c.Arguments}}
 }
 
-// send writes the response and reports whether the client stayed to the end.
-func (c *completion) send(ctx context.Context, w http.ResponseWriter, fault Fault) bool {
-	if c.stream {
-		return c.sendStream(ctx, w, fault)
+// reply returns the answer as it is sent: whole, or in events.
+func (c *completion) reply() *reply {
+	if !c.stream {
+		return &reply{body: c.body()}
 	}
-	if fault.Cut {
-		cutBody(w, c.body())
-	}
-	writeJSON(w, http.StatusOK, c.body())
-	return true
-}
-
-// cutBody promises a whole body, sends half of it and breaks the connection.
-func cutBody(w http.ResponseWriter, body any) {
-	text, _ := json.Marshal(body)
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", fmt.Sprint(len(text)))
-	_, _ = w.Write(text[:len(text)/2])
-	_ = http.NewResponseController(w).Flush()
-	panic(http.ErrAbortHandler) // the server closes the connection without a word
+	return &reply{events: append(c.events(), "[DONE]"), frame: func(data string) string { return "data: " + data }}
 }
 
 // body returns the whole answer as one JSON object.

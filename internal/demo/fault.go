@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Fault makes the upstream misbehave towards one chat request. The zero value changes nothing, so it lets a request pass
-// in a list of faults.
+// Fault makes the upstream misbehave towards one request of the chat or the responses API. The zero value changes nothing,
+// so it lets a request pass in a list of faults.
 type Fault struct {
 	// Delay is waited before the response headers.
 	Delay time.Duration
@@ -21,14 +21,14 @@ type Fault struct {
 	EventDelay time.Duration
 	// Cut breaks the connection after AfterEvents events of a stream, or in the middle of a body that is not streamed.
 	Cut bool
-	// Event is sent as the data of an event after AfterEvents events; the stream ends there without [DONE]. It is ignored
-	// when the answer is not streamed.
+	// Event is sent as the data of an event after AfterEvents events; the stream ends there without [DONE]. In the responses
+	// API, which names its events, it is named by its own type. It is ignored when the answer is not streamed.
 	Event string
 	// AfterEvents is how many events are sent whole before Cut or Event strikes.
 	AfterEvents int
 }
 
-// Fail queues faults: the next chat requests take one each, in order. Later ones are served as usual.
+// Fail queues faults: the next POST requests take one each, in order. Later ones are served as usual.
 func (u *Upstream) Fail(faults ...Fault) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -45,7 +45,12 @@ type response struct {
 
 func post(t *testing.T, url, body string) response {
 	t.Helper()
-	res, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	return postTo(t, url+"/v1/chat/completions", body)
+}
+
+func postTo(t *testing.T, url, body string) response {
+	t.Helper()
+	res, err := http.Post(url, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

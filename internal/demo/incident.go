@@ -77,6 +77,7 @@ func incidents() []incident {
 		{name: "messages that are no array", body: []byte(`{"model": "gpt-4o-mini", "messages": "hello"}`)},
 		{name: "a result without its call", body: whole(append(short, chatMessage{Role: "tool", ToolCallID: "call_0", Content: new(string)}))},
 		{name: "a compressed body", body: zipped(whole(long)), header: map[string]string{"Content-Encoding": "gzip"}},
+		{name: "a body compressed twice", body: zipped(zipped(whole(long))), header: map[string]string{"Content-Encoding": "gzip, gzip"}},
 		{name: "a body over the limit", body: chatBody(session.Model, short, map[string]any{"x": strings.Repeat("x", LargeBody)})},
 		{name: "a floor above the target", body: whole(floor)},
 		{name: "a message larger than the window", body: whole(huge)},

@@ -25,6 +25,7 @@ func TestIncidentsWithoutAProxy(t *testing.T) {
 		{Name: "messages that are no array", Status: 400},
 		{Name: "a result without its call", Status: 400},
 		ok("a compressed body"),
+		ok("a body compressed twice"),
 		ok("a body over the limit"),
 		ok("a floor above the target"),
 		{Name: "a message larger than the window", Status: 400},

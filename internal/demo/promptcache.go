@@ -11,18 +11,26 @@ import (
 // and in whole messages, is read from the cache. Real caches look at more requests and have a smallest length.
 type promptCache struct {
 	mu       sync.Mutex // guards what follows: the previous request
-	head     [sha256.Size]byte
+	head     promptHead
 	messages []json.RawMessage
 }
 
-// replace remembers the request and returns how many tokens of it were cached. Model and tools stand in front of the
-// messages: another model or another tool set shares nothing.
-func (p *promptCache) replace(req *request, size promptSize) int {
-	head := headOf(req)
-	messages := make([]json.RawMessage, len(req.messages))
-	for i, m := range req.messages {
-		messages[i] = m.raw
+// promptHead is a digest of what stands in front of the messages.
+type promptHead [sha256.Size]byte
+
+// headOf returns the digest of the model and of everything else in front of the messages.
+func headOf(model string, rest ...json.RawMessage) promptHead {
+	head := bytes.NewBufferString(model)
+	for _, part := range rest {
+		head.WriteByte(0)
+		head.Write(part)
 	}
+	return sha256.Sum256(head.Bytes())
+}
+
+// replace remembers a request and returns how many tokens of it were cached. Model and tools stand in front of the
+// messages: another model or another tool set shares nothing.
+func (p *promptCache) replace(head promptHead, messages []json.RawMessage, size promptSize) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cached := 0
@@ -40,16 +48,5 @@ func (p *promptCache) replace(req *request, size promptSize) int {
 func (p *promptCache) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.head, p.messages = [sha256.Size]byte{}, nil
-}
-
-// headOf returns a digest of what stands in front of the messages.
-func headOf(req *request) [sha256.Size]byte {
-	var head bytes.Buffer
-	head.WriteString(req.model)
-	for _, tool := range req.tools {
-		head.WriteByte(0)
-		head.Write(tool)
-	}
-	return sha256.Sum256(head.Bytes())
+	p.head, p.messages = promptHead{}, nil
 }

@@ -14,9 +14,12 @@ type Record struct {
 	PromptTokens int
 	// CachedTokens is how many of them were a prefix the previous request had too.
 	CachedTokens int
+	// DroppedReasoning is how many reasoning items the upstream left out of the prompt, because their input had changed.
+	DroppedReasoning int
 	// Status is the status of the response; zero when the client left before there was one.
 	Status int
-	// ErrorCode and ErrorMessage are the upstream's own refusal; both empty for accepted requests and injected faults.
+	// ErrorCode and ErrorMessage are the upstream's own refusal; both empty for accepted requests and injected faults. A
+	// streamed response may be refused in its stream: then Status is 200.
 	ErrorCode, ErrorMessage string
 	// Canceled means that the client left before the answer was complete.
 	Canceled bool
@@ -44,12 +47,13 @@ func (u *Upstream) Refusals() []Record {
 	return out
 }
 
-// Reset forgets records, pending faults and the prompt cache.
+// Reset forgets records, pending faults, the prompt cache and all responses.
 func (u *Upstream) Reset() {
 	u.mu.Lock()
 	u.records, u.faults = nil, nil
 	u.mu.Unlock()
 	u.cache.clear()
+	u.memory.clear()
 }
 
 // remember adds a record that the request's handler fills in as it goes. Only the methods below may touch it from then on,
@@ -85,6 +89,13 @@ func (u *Upstream) noteTokens(record *Record, prompt, cached int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	record.PromptTokens, record.CachedTokens = prompt, cached
+}
+
+// noteDropped sets how much reasoning was dropped.
+func (u *Upstream) noteDropped(record *Record, n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	record.DroppedReasoning = n
 }
 
 // noteCanceled says that the client left.

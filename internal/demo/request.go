@@ -21,13 +21,23 @@ const (
 	fileTokens     = 1000
 )
 
+// The APIs of a Request.
+const (
+	ChatAPI      = "chat"
+	ResponsesAPI = "responses"
+)
+
 // Request is what a Script sees of a valid request.
 type Request struct {
+	// API is ChatAPI or ResponsesAPI.
+	API string
 	// Model is the name as sent.
 	Model string
-	// Messages is the whole history, never empty.
+	// Messages is the whole history, never empty. In the responses API it begins with the instructions, as a system message,
+	// and has one message for each item; items that the upstream itself remembers are among them.
 	Messages []Message
-	// Tools are the names of the offered functions.
+	// Tools are the names of the offered tools, those of a namespace with the name of the namespace and a dot in front. Tools
+	// without a name are named by their type.
 	Tools []string
 	// Stream tells that the answer will be streamed.
 	Stream bool
@@ -39,13 +49,14 @@ type Request struct {
 
 // Message is one message of a request.
 type Message struct {
-	// Role is system, developer, user, assistant, tool or function.
+	// Role is system, developer, user, assistant, tool or function; or, for an item of the responses API that is none of these,
+	// its type. A compaction made by this upstream has Answers or Text of the newest message it stands for.
 	Role string
 	// Name is the participant's or the function's name.
 	Name string
-	// Text is the text parts, joined without a separator.
+	// Text is the text parts, joined without a separator; for items that are not made of text their JSON.
 	Text string
-	// Calls are the tool calls of an assistant message.
+	// Calls are the tool calls of an assistant message. In the responses API each call is a message of its own.
 	Calls []Call
 	// Answers is the id of the call a tool message answers.
 	Answers string
@@ -55,7 +66,9 @@ type Message struct {
 type Call struct {
 	// ID pairs the call with its result. In an Answer, empty makes the upstream choose one.
 	ID string
-	// Name is the name of the tool.
+	// Namespace is where the tool is, empty for tools outside any. The chat API has none.
+	Namespace string
+	// Name is the name of the tool, never empty.
 	Name string
 	// Arguments is JSON text, or free text for a custom tool.
 	Arguments string
@@ -88,12 +101,24 @@ type message struct {
 
 // exported returns the request as scripts see it.
 func (r *request) exported(promptTokens int) Request {
-	out := Request{Model: r.model, Stream: r.stream, MaxOutput: r.maxOutput, PromptTokens: promptTokens}
+	out := Request{API: ChatAPI, Model: r.model, Stream: r.stream, MaxOutput: r.maxOutput, PromptTokens: promptTokens}
 	for _, m := range r.messages {
 		out.Messages = append(out.Messages, m.Message)
 	}
 	for _, tool := range r.tools {
-		out.Tools = append(out.Tools, parseTool(tool).Name)
+		out.Tools = append(out.Tools, toolName(tool))
+	}
+	return out
+}
+
+// head returns what the prompt cache compares first.
+func (r *request) head() promptHead { return headOf(r.model, r.tools...) }
+
+// raws returns the messages as sent.
+func (r *request) raws() []json.RawMessage {
+	out := make([]json.RawMessage, len(r.messages))
+	for i, m := range r.messages {
+		out[i] = m.raw
 	}
 	return out
 }

@@ -79,15 +79,16 @@ func (s Session) Script() Script {
 	}
 }
 
-// locate returns what comes after a message: a step of a turn, or the turn's answer.
+// locate returns what comes after a message: a step of a turn, or the turn's answer. A compaction is taken for the newest
+// message it stands for.
 func (s Session) locate(m Message) (turn, step int, ok bool) {
-	if m.Role == "tool" {
+	if m.Answers != "" {
 		turn, step, _, ok = s.parseCallID(m.Answers)
 		return turn, step + 1, ok
 	}
 	for i, t := range s.Turns {
 		// A proxy may put a note in front of the user's words.
-		if m.Role == "user" && strings.HasSuffix(m.Text, t.Ask) {
+		if (m.Role == "user" || m.Role == kindCompacted) && strings.HasSuffix(m.Text, t.Ask) {
 			return i, 0, true
 		}
 	}

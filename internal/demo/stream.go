@@ -1,11 +1,6 @@
 package demo
 
-import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
-)
+import "encoding/json"
 
 // pieceLength is how many characters of text or arguments one event carries.
 const pieceLength = 24
@@ -35,31 +30,6 @@ type delta struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content,omitempty"`
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
-}
-
-// sendStream sends event after event, each flushed by itself as models do, and reports whether the client stayed. A fault
-// may slow it down, break it off or end it with an error event.
-func (c *completion) sendStream(ctx context.Context, w http.ResponseWriter, fault Fault) bool {
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-cache")
-	w.WriteHeader(http.StatusOK)
-	out := http.NewResponseController(w)
-	_ = out.Flush()
-	for sent, event := range append(c.events(), "[DONE]") {
-		if !pause(ctx, fault.EventDelay) {
-			return false
-		}
-		if fault.strikes(sent) {
-			if fault.Cut {
-				panic(http.ErrAbortHandler)
-			}
-			_, _ = fmt.Fprintf(w, "data: %s\n\n", fault.Event)
-			return true
-		}
-		_, _ = fmt.Fprintf(w, "data: %s\n\n", event)
-		_ = out.Flush()
-	}
-	return true
 }
 
 // events returns the data of every event but the last: role, content, calls, finish reason, and usage when asked for.

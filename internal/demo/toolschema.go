@@ -72,23 +72,38 @@ func parseTool(raw json.RawMessage) tool {
 	return entry.Function
 }
 
-// tools counts the tool definitions as models see them: rendered as TypeScript. What this cannot render is counted as
-// JSON, which is more.
-func (c *Counter) tools(req *request) int {
-	if len(req.tools) == 0 {
-		return 0
+// toolName returns the name of an entry of tools, its type when it has none.
+func toolName(raw json.RawMessage) string {
+	entry, _ := parseObject(raw)
+	kind, _ := entry.text("type")
+	named, _ := parseObject(entry[kind])
+	if name, ok := named.text("name"); ok {
+		return name
 	}
+	return kind
+}
+
+// tools counts the tool definitions of a chat request.
+func (c *Counter) tools(req *request) int {
 	var text strings.Builder
-	text.WriteString("namespace functions {\n\n")
 	for _, raw := range req.tools {
 		text.WriteString(renderTool(raw))
 	}
-	text.WriteString("} // namespace functions")
-	n := c.Count(text.String()) + tokensAroundTools + c.toolChoice(req.toolChoice)
-	if slices.ContainsFunc(req.messages, func(m message) bool { return m.Role == "system" }) {
+	n := c.toolBlock(text.String(), req.toolChoice)
+	if n > 0 && slices.ContainsFunc(req.messages, func(m message) bool { return m.Role == "system" }) {
 		n -= tokensSaved
 	}
 	return n
+}
+
+// toolBlock counts tool definitions as models see them: rendered as TypeScript, in a block of their own. What that cannot
+// express is rendered as JSON, which is more.
+func (c *Counter) toolBlock(rendered string, choice json.RawMessage) int {
+	if rendered == "" {
+		return 0
+	}
+	text := "namespace functions {\n\n" + rendered + "} // namespace functions"
+	return c.Count(text) + tokensAroundTools + c.toolChoice(choice)
 }
 
 // toolChoice is what "none" or a named function adds.

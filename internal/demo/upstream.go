@@ -1,27 +1,25 @@
 // Package demo shows the product at work without a key and without a network: a strict imitation of OpenAI's chat
-// completions API, a scripted session of a coding agent, and a table that compares two runs of it.
+// completions and responses APIs, a scripted session of a coding agent, and a table that compares two runs of it.
 //
 // It imports nothing else of this program. It reads requests with encoding/json and counts with tiktoken-go directly, so
 // that a mistake in the product's parser or counter cannot hide behind the same mistake here.
 package demo
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 )
 
 // maxBodyBytes bounds what the upstream reads of one request.
 const maxBodyBytes = 256 << 20
 
 // Script answers a valid request that fits the window. It is called once per answered request, possibly by several
-// goroutines at a time. An answer that depends on the request alone survives retries and parallel sessions.
+// goroutines at a time. An answer that depends on the request alone survives retries and parallel sessions. It is not
+// asked for compactions: those the upstream makes itself.
 type Script func(Request) Answer
 
 // UpstreamOptions configure an Upstream. The zero value accepts prompts of any length and answers "OK.".
@@ -36,15 +34,30 @@ type UpstreamOptions struct {
 	Models []string
 	// MaxRecords is how many of the newest requests are remembered; zero means 1024.
 	MaxRecords int
+
+	// The fields below are for the responses API alone.
+
+	// StrictAdjacency demands that the outputs of tool calls follow directly on the run of calls they belong to, as
+	// DeepSeek does. Otherwise they may come at any place behind their calls, as at OpenAI.
+	StrictAdjacency bool
+	// StreamedOverflow is how a streamed response says that the input exceeds the window.
+	StreamedOverflow OverflowForm
+	// CheckReasoning drops reasoning of this upstream's own when something else stands in front of it than what it was made
+	// after, and reports that as input_transformations in the response, as OpenAI does for its newer models.
+	CheckReasoning bool
+	// RequiredReasoning returns the id of the reasoning item that must stand in front of the item with a given id; empty means
+	// that none must. It is asked about ids that the upstream did not hand out; those it did it knows. Nil requires none.
+	RequiredReasoning func(itemID string) (reasoningID string)
 }
 
-// Upstream is an http.Handler that behaves as OpenAI does towards chat completions, only more strictly: it refuses
-// histories whose tool calls and results do not pair, enforces a context window by its own count, reports usage, streams,
-// remembers what it received and fails on request. It is safe for concurrent use.
+// Upstream is an http.Handler that behaves as OpenAI does towards chat completions and responses, only more strictly: it
+// refuses histories whose tool calls and results do not pair, enforces a context window by its own count, reports usage,
+// streams, remembers what it received and fails on request. It is safe for concurrent use.
 type Upstream struct {
 	opts    UpstreamOptions
 	counter *Counter
 	cache   promptCache
+	memory  responseMemory
 
 	mu      sync.Mutex // guards what follows
 	records []*Record
@@ -73,20 +86,27 @@ func NewUpstream(opts UpstreamOptions) (*Upstream, error) {
 	return &Upstream{opts: opts, counter: opts.Counter}, nil
 }
 
-// ServeHTTP serves POST .../chat/completions and GET .../models below any base path, as OpenAI-compatible servers differ
-// in it. Everything else is answered with an OpenAI-shaped 404 or 405.
+// ServeHTTP serves POST .../chat/completions, .../responses, .../responses/compact and .../responses/input_tokens, and GET
+// .../models, below any base path, as OpenAI-compatible servers differ in it. Everything else is answered with an
+// OpenAI-shaped 404 or 405.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serial := u.nextSerial()
 	// The body is read to its end before anything else: only then does the server notice a client that leaves.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	record := u.remember(r, body)
 	setHeaders(w.Header(), serial)
-	switch {
+	switch path := r.URL.Path; {
 	case err != nil:
 		u.refuse(w, record, &apiError{status: http.StatusBadRequest, message: "could not read the body: " + err.Error()})
-	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
-		u.serveChat(w, r, record, serial)
-	case strings.HasSuffix(r.URL.Path, "/models"):
+	case strings.HasSuffix(path, "/chat/completions"):
+		u.serve(w, r, record, serial, u.complete)
+	case strings.HasSuffix(path, "/responses"):
+		u.serve(w, r, record, serial, u.respond)
+	case strings.HasSuffix(path, "/responses/compact"):
+		u.serve(w, r, record, serial, u.compact)
+	case strings.HasSuffix(path, "/responses/input_tokens"):
+		u.serve(w, r, record, serial, u.countInput)
+	case strings.HasSuffix(path, "/models"):
 		u.serveModels(w, r, record)
 	default:
 		u.refuse(w, record, unknownURL(r))
@@ -136,89 +156,6 @@ func (u *Upstream) serveModels(w http.ResponseWriter, r *http.Request, record *R
 	}
 	u.note(record, http.StatusOK, nil)
 	writeJSON(w, http.StatusOK, list)
-}
-
-// serveChat lets a fault strike first, where one is queued, then checks the request and answers it. The record is complete
-// before the client can see the response.
-func (u *Upstream) serveChat(w http.ResponseWriter, r *http.Request, record *Record, serial int) {
-	if r.Method != http.MethodPost {
-		u.refuse(w, record, wrongMethod(r))
-		return
-	}
-	fault := u.nextFault()
-	if !pause(r.Context(), fault.Delay) {
-		u.noteCanceled(record)
-		return
-	}
-	if fault.NoResponse {
-		panic(http.ErrAbortHandler)
-	}
-	if fault.Status != 0 {
-		u.note(record, fault.Status, nil)
-		fault.write(w)
-		return
-	}
-	started := time.Now()
-	answer, problem := u.complete(r, record, serial)
-	w.Header().Set("Openai-Processing-Ms", fmt.Sprint(time.Since(started).Milliseconds()))
-	if problem != nil {
-		u.refuse(w, record, problem)
-		return
-	}
-	u.note(record, http.StatusOK, nil)
-	if !answer.send(r.Context(), w, fault) {
-		u.noteCanceled(record)
-	}
-}
-
-// complete checks the request, counts it and asks the script. Checks come before counting, as they do at OpenAI: a broken
-// history that is too long as well is refused for being broken.
-func (u *Upstream) complete(r *http.Request, record *Record, serial int) (*completion, *apiError) {
-	body, err := decoded(r.Header.Get("Content-Encoding"), record.Body)
-	if err != nil {
-		return nil, notJSON()
-	}
-	req, problem := parseRequest(body)
-	if problem != nil {
-		return nil, problem
-	}
-	if problem := checkPairs(req.messages); problem != nil {
-		return nil, problem
-	}
-	size := u.counter.measure(req)
-	u.noteTokens(record, size.prompt(), 0)
-	if problem := checkWindow(u.opts.Window, size, req.maxOutput); problem != nil {
-		return nil, problem
-	}
-	cached := u.cache.replace(req, size) // a refused prompt is never computed, and so never cached
-	u.noteTokens(record, size.prompt(), cached)
-	answer := u.opts.Script(req.exported(size.prompt())).withIDs(serial)
-	return &completion{
-		id:           fmt.Sprintf("chatcmpl-%d", serial),
-		created:      time.Now().Unix(),
-		model:        req.model,
-		answer:       answer,
-		stream:       req.stream,
-		includeUsage: req.includeUsage,
-		usage: usage{
-			PromptTokens:        size.prompt(),
-			CompletionTokens:    u.counter.answer(answer),
-			TotalTokens:         size.prompt() + u.counter.answer(answer),
-			PromptTokensDetails: promptTokensDetails{CachedTokens: cached},
-		},
-	}, nil
-}
-
-// decoded undoes the content codings OpenAI is known to accept and Go knows.
-func decoded(coding string, body []byte) ([]byte, error) {
-	if coding != "gzip" {
-		return body, nil
-	}
-	r, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.LimitReader(r, maxBodyBytes))
 }
 
 // refuse records a refusal and answers with it.

@@ -149,7 +149,7 @@ func TestScriptSeesTheRequest(t *testing.T) {
 		{"role":"user","name":"ann","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},`+
 		calls("c")+`,`+result("c")+`]}`)
 	want := Request{
-		Model: "gpt-x", MaxOutput: 7, Tools: []string{"f"}, PromptTokens: got.PromptTokens,
+		API: ChatAPI, Model: "gpt-x", MaxOutput: 7, Tools: []string{"f"}, PromptTokens: got.PromptTokens,
 		Messages: []Message{
 			{Role: "user", Name: "ann", Text: "ab"},
 			{Role: "assistant", Calls: []Call{{ID: "c", Name: "f", Arguments: "{}"}}},
