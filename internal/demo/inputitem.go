@@ -10,6 +10,7 @@ const (
 	kindTrigger   = "compaction_trigger"
 	kindReference = "item_reference"
 	kindApproval  = "mcp_approval_response"
+	kindTools     = "additional_tools"
 )
 
 // inputItem is one item of the input of a responses request, parsed and checked by itself.
@@ -25,6 +26,8 @@ type inputItem struct {
 	madeAfter string
 	// async marks a call that may wait for its output.
 	async bool
+	// tools are those that the item offers in addition to the request's own.
+	tools responsesTools
 }
 
 // parseInputItem reads one item. Types it does not know are kept as JSON: OpenAI refuses them, but adds new ones often.
@@ -71,6 +74,8 @@ func (i *inputItem) parse(at string, o object) *apiError {
 		_, problem = need(o, at+".", "id")
 	case kindApproval:
 		i.Answers, problem = need(o, at+".", "approval_request_id")
+	case kindTools:
+		i.tools, problem = parseToolList(at+".tools", o["tools"])
 	case "image_generation_call":
 		i.Text, i.flat = "", imageTokens // its result is a picture
 	}

@@ -40,7 +40,7 @@ func (i *inputItem) clientMade() bool {
 	switch i.kind {
 	case kindMessage:
 		return i.Role != "assistant"
-	case kindApproval, "additional_tools", "configuration_update":
+	case kindApproval, kindTools, "configuration_update":
 		return true
 	}
 	return strings.HasSuffix(i.kind, "_output")

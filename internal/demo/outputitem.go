@@ -57,7 +57,7 @@ func (a Answer) output(req *responsesRequest, serial int, madeAfter string) []ou
 	}
 	for _, call := range a.Calls {
 		item := outputItem{Status: "completed", CallID: call.ID, Namespace: call.Namespace, Name: call.Name}
-		if req.tools.custom(call) {
+		if req.offered().custom(call) {
 			item.Type, item.Input = "custom_tool_call", &call.Arguments
 			add("ctc", item)
 		} else {

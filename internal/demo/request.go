@@ -37,7 +37,7 @@ type Request struct {
 	// and has one message for each item; items that the upstream itself remembers are among them.
 	Messages []Message
 	// Tools are the names of the offered tools, those of a namespace with the name of the namespace and a dot in front. Tools
-	// without a name are named by their type.
+	// without a name are named by their type. Items of the responses API may offer some, too.
 	Tools []string
 	// Stream tells that the answer will be streamed.
 	Stream bool

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -237,7 +238,7 @@ func (r *responsesRequest) parseInput(raw json.RawMessage) *apiError {
 func (r *responsesRequest) exported(promptTokens int) Request {
 	out := Request{
 		API: ResponsesAPI, Model: r.model, Stream: r.stream, MaxOutput: r.maxOutput, PromptTokens: promptTokens,
-		Tools: r.tools.names(),
+		Tools: r.offered().names(),
 	}
 	if r.instructions != "" {
 		out.Messages = append(out.Messages, Message{Role: "system", Text: r.instructions})
@@ -260,4 +261,13 @@ func (r *responsesRequest) raws() []json.RawMessage {
 		out[i] = item.raw
 	}
 	return out
+}
+
+// offered returns the tools of the request and those that its items add.
+func (r *responsesRequest) offered() responsesTools {
+	tools := slices.Clone(r.tools)
+	for _, item := range r.items {
+		tools = append(tools, item.tools...)
+	}
+	return tools
 }

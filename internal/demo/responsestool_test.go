@@ -1,6 +1,9 @@
 package demo
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestCustomToolsAreKnownByNameAndNamespace(t *testing.T) {
 	req, problem := parseResponsesRequest([]byte(with(toolset)))
@@ -25,5 +28,19 @@ func TestCustomToolsAreKnownByNameAndNamespace(t *testing.T) {
 				t.Errorf("custom: %v", got)
 			}
 		})
+	}
+}
+
+func TestToolsOfItemsAreOfferedToo(t *testing.T) {
+	req, problem := parseResponsesRequest([]byte(input(`{"type":"additional_tools","role":"developer",` + toolset + `}`)))
+	if problem != nil {
+		t.Fatal(problem.message)
+	}
+	if got := req.exported(0).Tools; !slices.Contains(got, "crew.tell") {
+		t.Errorf("tools: %v", got)
+	}
+	output := Answer{Calls: []Call{{Namespace: "crew", Name: "tell"}}}.output(req, 1, "")
+	if got := output[0].Type; got != "custom_tool_call" {
+		t.Errorf("called as %s", got)
 	}
 }
