@@ -14,7 +14,7 @@ BENCHES ?= .
 # packages_with,PATTERN: the packages that have a test file with a line that matches.
 packages_with = $(sort $(addprefix ./,$(dir $(shell grep -rlE --include='*_test.go' '$(1)' cmd internal))))
 
-.PHONY: build check tidy fmt vet lint test race fuzz bench demo demo-offline clients image-test ci clean
+.PHONY: build check tidy fmt vet lint test race fuzz bench demo demo-offline clients clients-codex image-test ci clean
 
 build: ## the static binary, as the image has it
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/compactproxy ./cmd/compactproxy
@@ -60,13 +60,17 @@ demo-offline: build ## the demo where there is no network but loopback; needs ro
 
 clients: ## real clients from npm through the proxy
 	cd test/clients && ../../.ci/retry npm ci --ignore-scripts
-	COMPACTPROXY_REQUIRE_CLIENTS=1 go test -count=1 -v ./test/clients
+	COMPACTPROXY_REQUIRE_CLIENTS=1 go test -count=1 -v -skip Codex ./test/clients
+
+clients-codex: ## the same with codex, whose package is large
+	cd test/clients/codex && ../../../.ci/retry npm ci --ignore-scripts
+	COMPACTPROXY_REQUIRE_CLIENTS=1 go test -count=1 -v -run Codex ./test/clients
 
 image-test: ## builds the Dockerfile without a Docker engine and a registry, and runs the image; needs root
 	test/image/run.sh
 
 # Fuzzing by count: by time, a busy machine makes Go before 1.27 fail with "context deadline exceeded" (go.dev/issue/75804).
-ci: check test demo-offline image-test clients
+ci: check test demo-offline image-test clients clients-codex
 	$(MAKE) fuzz FUZZTIME=5000x
 	$(MAKE) bench BENCHTIME=1x
 
