@@ -66,6 +66,9 @@ func (r request) compact(ctx context.Context, profile string) ([]byte, compactRe
 	if !ok {
 		return r.body, compactReport{Action: "passed", Reason: string(proxy.UnknownModel)}, nil
 	}
+	if why := r.document.Untouchable(); why != "" {
+		return r.body, compactReport{Action: "passed", Reason: string(why)}, nil
+	}
 	outcome := plan.Compactor.Replay(ctx, r.conversation(plan.Counter), r.document.MaxOutput())
 	if err := ctx.Err(); err != nil {
 		return nil, compactReport{}, err

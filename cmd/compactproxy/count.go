@@ -39,7 +39,7 @@ func writeCount(w io.Writer, c compactor.Conversation) error {
 	for i, item := range c.Items {
 		_, _ = fmt.Fprintf(table, "%d\t%d\t %s\n", i, c.Counter.Tokens(item.Size), describeItem(item))
 	}
-	_, _ = fmt.Fprintf(table, "\t%d\t overhead: tools, response format and framing\n", c.Counter.Tokens(c.Overhead))
+	_, _ = fmt.Fprintf(table, "\t%d\t overhead: instructions, tools, response format and framing\n", c.Counter.Tokens(c.Overhead))
 	_, _ = fmt.Fprintf(table, "\t%d\t total\n", c.Counter.Tokens(c.Size().Plus(c.Overhead)))
 	return table.Flush()
 }

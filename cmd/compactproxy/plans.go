@@ -57,6 +57,11 @@ func (p *plans) Profiles() []string {
 	return names
 }
 
+// webSocket says what happens to WebSockets under a profile, or where it is empty, under the settings of compaction.
+func (p *plans) webSocket(profile string) proxy.WebSocket {
+	return proxy.WebSocket(p.settings(profile).WebSocket)
+}
+
 // plan returns the plan for a rule. It reports false when its counter cannot be made, which takes a damaged vocabulary:
 // requests then pass.
 func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {

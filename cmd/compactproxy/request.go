@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
 	"github.com/compactproxy/compactproxy/internal/proxy"
@@ -20,7 +21,7 @@ type requestFlags struct {
 // newRequestFlags returns flags without a model: the body names it.
 func newRequestFlags(command string) *requestFlags {
 	f := &requestFlags{flags: newFlags(command)}
-	f.StringVar(&f.api, "api", wire.Chat.String(), "the `API` the body is for: chat")
+	f.StringVar(&f.api, "api", wire.Chat.String(), "the `API` the body is for: "+apiNames())
 	f.StringVar(&f.profile, "profile", "", "use the profile `NAME`, not the one the model has")
 	return f
 }
@@ -38,8 +39,9 @@ func (f *requestFlags) read(env environment) (request, error) {
 	if err := f.parse(env); err != nil {
 		return request{}, err
 	}
-	if f.api != wire.Chat.String() {
-		return request{}, &usageError{fmt.Errorf("there is no API %q; known: %s", f.api, wire.Chat)}
+	api, err := parseAPI(f.api)
+	if err != nil {
+		return request{}, &usageError{err}
 	}
 	cfg, err := f.load(env)
 	if err != nil {
@@ -53,16 +55,34 @@ func (f *requestFlags) read(env environment) (request, error) {
 	if err := plans.checkProfile(f.profile); err != nil {
 		return request{}, err
 	}
-	return readRequest(env.stdin, plans)
+	return readRequest(env.stdin, api, plans)
+}
+
+// parseAPI returns the API of that name.
+func parseAPI(name string) (wire.API, error) {
+	for _, api := range wire.APIs() {
+		if api.String() == name {
+			return api, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no API %q; known: %s", name, apiNames())
+}
+
+func apiNames() string {
+	var names []string
+	for _, api := range wire.APIs() {
+		names = append(names, api.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // readRequest reads a body to its end. Where the proxy would pass on a body that it cannot read, this is an error.
-func readRequest(stdin io.Reader, plans *plans) (request, error) {
+func readRequest(stdin io.Reader, api wire.API, plans *plans) (request, error) {
 	body, err := io.ReadAll(stdin)
 	if err != nil {
 		return request{}, fmt.Errorf("reading standard input: %w", err)
 	}
-	document, err := wire.Parse(wire.Chat, body)
+	document, err := wire.Parse(api, body)
 	if err != nil {
 		return request{}, fmt.Errorf("standard input: %w", err)
 	}

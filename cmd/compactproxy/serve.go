@@ -88,6 +88,7 @@ func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
 		MaxBodyBytes:          cfg.Server.MaxBodyBytes,
 		MaxBufferedBytes:      cfg.Server.MaxBufferedBytes,
 		OnLargeBody:           proxy.LargeBody(cfg.Server.OnLargeBody),
+		WebSocket:             plans.webSocket,
 		Planner:               plans,
 		Cache:                 tokens.NewCache(cachedSizes),
 		Metrics:               proxy.NewMetrics(registry, plans.known(readBuild())),

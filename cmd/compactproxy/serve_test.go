@@ -126,6 +126,33 @@ func TestServiceStopsWhenAListenerFails(t *testing.T) {
 	}
 }
 
+func TestConfiguredWebSockets(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	defer upstream.Close()
+	for setting, want := range map[config.WebSocket]int{
+		config.RejectWebSocket: http.StatusUpgradeRequired, config.PassWebSocket: http.StatusTeapot,
+	} {
+		cfg := config.Default()
+		cfg.Upstream.BaseURL, cfg.Compaction.WebSocket = upstream.URL, setting
+		s, err := newService(cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(s.api.Handler)
+		defer server.Close()
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v1/responses", nil)
+		request.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}}
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", setting, response.StatusCode, want)
+		}
+	}
+}
+
 func TestReachableAddress(t *testing.T) {
 	for listen, want := range map[string]string{
 		":9464":          "127.0.0.1:9464",

@@ -60,7 +60,7 @@ type Upstream struct {
 
 // Server bounds what is accepted from clients.
 type Server struct {
-	// MaxBodyBytes is the largest request body in bytes that is inspected.
+	// MaxBodyBytes is the largest request body in bytes that is inspected, compressed or not.
 	MaxBodyBytes int64 `mapstructure:"max_body_bytes"`
 	// MaxBufferedBytes is the most that the bodies of all requests in flight may take together, in bytes. Beyond it
 	// requests are not inspected. 0 means no limit.
@@ -91,6 +91,9 @@ type Compaction struct {
 	NotePlacement NotePlacement `mapstructure:"note_placement"`
 	// OnOverflow says what happens to a compacted request that is still over the hard limit.
 	OnOverflow OnOverflow `mapstructure:"on_overflow"`
+	// WebSocket says what happens to a WebSocket to the responses API. Its handshake names no model, so the profile of a
+	// model does not count here.
+	WebSocket WebSocket `mapstructure:"websocket"`
 	// EarlyStop ends the chain once the target is met. Without it every step runs.
 	EarlyStop bool `mapstructure:"early_stop"`
 	// Chain are the steps, gentlest first.
@@ -180,6 +183,15 @@ const (
 	OverflowError   OnOverflow = "error"   // answer 400 with the code context_length_exceeded
 )
 
+// WebSocket says what happens to a WebSocket to the responses API.
+type WebSocket string
+
+// The choices for WebSockets.
+const (
+	RejectWebSocket WebSocket = "reject" // answer 426: the client sends requests instead, which are compacted
+	PassWebSocket   WebSocket = "pass"   // tunnel it, without compaction
+)
+
 // Default returns the built-in configuration: OpenAI as the upstream, the client's own key, the default chain.
 func Default() Config {
 	return Config{
@@ -207,6 +219,7 @@ func Default() Config {
 			ProtectOpening: true,
 			NotePlacement:  NoteSeparate,
 			OnOverflow:     OverflowForward,
+			WebSocket:      RejectWebSocket,
 			EarlyStop:      true,
 			Chain: []Step{
 				{Compactor: defaultToolResultCap()},

@@ -164,7 +164,7 @@ compaction: {margin: 5%, mode: observe, chain: [{type: tool_result_cap}]}
 profiles:
   - {name: plain}
   - {name: small, compact_at: 0.5, compact_to: 0.2, margin: 0, early_stop: false, approximate: {chars_per_token: 3}}
-  - {name: own, mode: null, chain: [{type: sliding_window}, {type: tool_result_cap}]}
+  - {name: own, mode: null, websocket: pass, chain: [{type: sliding_window}, {type: tool_result_cap}]}
 `, "COMPACTPROXY_COMPACTION_COUNTER=bytes").Profiles
 
 	base := Default().Compaction
@@ -173,6 +173,7 @@ profiles:
 	small, own := base, base
 	small.CompactAt, small.CompactTo, small.Margin, small.EarlyStop = 0.5, 0.2, Share{}, false
 	small.Approximate.CharsPerToken = 3
+	own.WebSocket = PassWebSocket
 	own.Chain = []Step{{Compactor: defaultSlidingWindow()}, {Compactor: defaultToolResultCap()}}
 	want := []Profile{{Name: "plain", Compaction: base}, {Name: "small", Compaction: small}, {Name: "own", Compaction: own}}
 	if diff := cmp.Diff(want, got); diff != "" {

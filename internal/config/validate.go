@@ -86,6 +86,7 @@ func (c Compaction) check(r *report, key string) {
 	r.notNegative(key+".approximate.tokens_per_file", int64(c.Approximate.TokensPerFile))
 	r.oneOf(key+".note_placement", string(c.NotePlacement), string(NoteSeparate), string(NoteMerge), string(NoteNone))
 	r.oneOf(key+".on_overflow", string(c.OnOverflow), string(OverflowForward), string(OverflowError))
+	r.oneOf(key+".websocket", string(c.WebSocket), string(RejectWebSocket), string(PassWebSocket))
 	if len(c.Chain) == 0 {
 		r.add(key+".chain", "must hold at least one step; mode: pass forwards everything untouched")
 	}

@@ -1,13 +1,17 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
 // account is the outermost middleware: it writes one line of the access log and moves the metrics for every request,
@@ -24,6 +28,7 @@ func (p *Proxy) account(next http.Handler) http.Handler {
 		p.metrics.inFlight.Inc()
 		defer func() { // without recovering: a panic is how a response is aborted
 			p.metrics.inFlight.Dec()
+			x.answer = x.response.tap.end()
 			end := x.outcome(r.Context(), returned)
 			duration := time.Since(x.start)
 			p.metrics.observe(x, end, duration)
@@ -47,6 +52,7 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 		slog.Int64("response_bytes", x.response.bytes),
 	}
 	attrs = append(attrs, x.decision.attrs()...)
+	attrs = append(attrs, answerAttrs(x.answer)...)
 	if x.profile != "" {
 		attrs = append(attrs, slog.String("profile", x.profile))
 	}
@@ -67,25 +73,55 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 }
 
 func (d decision) attrs() []slog.Attr {
-	var attrs []slog.Attr
-	for _, a := range []struct{ key, value string }{
+	attrs := textAttrs([]textAttr{
 		{"model", d.rule},
 		{"plan", d.plan},
 		{"action", string(d.action)},
 		{"reason", string(d.reason)},
 		{"cut", d.cut},
 		{"steps", d.steps()},
-	} {
-		if a.value != "" {
-			attrs = append(attrs, slog.String(a.key, a.value))
-		}
-	}
+	})
 	if d.counted {
 		saved := "tokens_saved"
 		if d.action == observed {
 			saved = "tokens_would_save"
 		}
 		attrs = append(attrs, slog.Int("tokens_before", d.before), slog.Int("tokens_after", d.after), slog.Int(saved, d.saved()))
+	}
+	return attrs
+}
+
+// answerAttrs shows what the upstream counted and how the answer ended. All texts are identifiers.
+func answerAttrs(a wire.Answer) []slog.Attr {
+	var attrs []slog.Attr
+	for _, kind := range []wire.UsageKind{wire.InputTokens, wire.OutputTokens, wire.CachedTokens} {
+		if tokens, ok := a.Usage[kind]; ok {
+			attrs = append(attrs, slog.Int("usage_"+kind.String(), tokens))
+		}
+	}
+	return append(attrs, textAttrs([]textAttr{
+		{"finish", a.Finish},
+		{"upstream_error", errorName(a)},
+	})...)
+}
+
+// errorName returns the code of an error, or its type where the code only repeats the status.
+func errorName(a wire.Answer) string {
+	if _, err := strconv.Atoi(a.ErrorCode); err == nil {
+		return cmp.Or(a.ErrorType, a.ErrorCode)
+	}
+	return cmp.Or(a.ErrorCode, a.ErrorType)
+}
+
+type textAttr struct{ key, value string }
+
+// textAttrs leaves out what is empty.
+func textAttrs(texts []textAttr) []slog.Attr {
+	var attrs []slog.Attr
+	for _, t := range texts {
+		if t.value != "" {
+			attrs = append(attrs, slog.String(t.key, t.value))
+		}
 	}
 	return attrs
 }

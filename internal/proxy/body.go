@@ -23,10 +23,16 @@ type bodyReader struct {
 	max    int64               // bytes of one body
 	budget *semaphore.Weighted // bytes of all bodies in flight; nil means no limit
 	pool   *sync.Pool          // of *[]byte
+
+	decoders *decoders
 }
 
 func newBodyReader(maxBytes, maxBuffered int64) *bodyReader {
-	r := &bodyReader{max: maxBytes, pool: &sync.Pool{New: func() any { return new([]byte) }}}
+	r := &bodyReader{
+		max:      maxBytes,
+		pool:     &sync.Pool{New: func() any { return new([]byte) }},
+		decoders: newDecoders(),
+	}
 	if maxBuffered > 0 {
 		r.budget = semaphore.NewWeighted(maxBuffered)
 	}
@@ -81,13 +87,13 @@ func (b *body) fill(src io.Reader, length int64) (Reason, error) {
 		n, err := src.Read(b.bytes[len(b.bytes):b.reserved])
 		b.bytes = b.bytes[:len(b.bytes)+n]
 		if errors.Is(err, io.EOF) {
-			return "", nil
+			break
 		}
 		if err != nil {
 			return "", err
 		}
 	}
-	if length < 0 {
+	if int64(len(b.bytes)) > b.reader.max {
 		return TooLarge, nil
 	}
 	return "", nil
@@ -159,16 +165,23 @@ func (*bodyCursor) Close() error { return nil }
 type received struct {
 	io.ReadCloser
 	bytes atomic.Int64
+	ended atomic.Bool
 }
 
 func (r *received) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	r.bytes.Add(int64(n))
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
+		r.ended.Store(true)
+	case err != nil:
 		err = &requestBodyError{err}
 	}
 	return n, err
 }
+
+// unread reports whether there may be more of the body.
+func (r *received) unread() bool { return r != nil && !r.ended.Load() }
 
 // requestBodyError is a failure to read what the client sends.
 type requestBodyError struct{ err error }

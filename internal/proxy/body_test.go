@@ -66,6 +66,17 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
+// A reader may give the last bytes and the end at once.
+func TestBodyThatIsTooLargeByItsLastByte(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/", iotest.DataErrReader(strings.NewReader("0123456789a")))
+	r.ContentLength = -1
+	b, reason, err := newBodyReader(10, 0).read(r)
+	defer b.release()
+	if got, _ := io.ReadAll(r.Body); reason != TooLarge || err != nil || string(got) != "0123456789a" {
+		t.Errorf("%q, %v, %q", reason, err, got)
+	}
+}
+
 func TestReleasedBodyCannotBeRead(t *testing.T) {
 	reader := newBodyReader(100, 0)
 	b, _, _ := reader.read(newTestRequest("hello", 5))
@@ -188,29 +199,6 @@ func TestFullBuffersPassRequests(t *testing.T) {
 	}
 	if res, _ := post(t, f, body, nil); res.Header.Get(headerAction) != "compacted" {
 		t.Errorf("after the first request ended: %v", res.Header)
-	}
-}
-
-func TestExpectContinue(t *testing.T) {
-	body := `{"model":"model","messages":[{"role":"user","content":"` + strings.Repeat("x", 5<<20) + `"}]}`
-	for _, path := range []string{"/v1/chat/completions", "/v1/files"} {
-		upstream := &recorder{}
-		f := newFixture(t, upstream, nil)
-		conn, reader := sendRaw(t, f, "POST "+path+" HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n")
-		if line, _ := reader.ReadString('\n'); line != "HTTP/1.1 100 Continue\r\n" {
-			t.Fatalf("%s: got %q", path, line)
-		}
-		_, _ = reader.ReadString('\n')
-		if _, err := io.WriteString(conn, body); err != nil {
-			t.Fatal(err)
-		}
-		res, err := http.ReadResponse(reader, nil)
-		if err != nil || res.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %v %v", path, res, err)
-		}
-		if got := upstream.only(t).body; string(got) != body {
-			t.Errorf("%s: %d bytes arrived, want %d", path, len(got), len(body))
-		}
 	}
 }
 

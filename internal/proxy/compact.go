@@ -24,7 +24,7 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 			shorter, err = nil, nil
 		}
 	}()
-	doc, err := wire.Parse(wire.Chat, body)
+	doc, err := wire.Parse(c.api, body)
 	if err != nil {
 		x.decision.pass(reasonOf(err))
 		return nil, nil
@@ -44,18 +44,41 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 		x.decision.pass(ModePassed)
 		return nil, nil
 	}
-	return p.decide(ctx, x, plan, doc, body)
+	if why := doc.Untouchable(); why != "" {
+		x.decision.pass(Reason(why))
+		return nil, nil
+	}
+	return p.decide(ctx, x, plan, doc, body, threshold(plan, doc, c.compaction))
+}
+
+// limit is a size in tokens, exact overhead included, below which a request passes, and the reason it passes for. It does
+// not hold where a step of the chain acts whatever the size.
+type limit struct {
+	tokens int
+	holds  bool
+	reason Reason
+}
+
+// threshold returns below which size a request passes. When the client compacts the conversation itself, whatever the model
+// can read is to be read.
+func threshold(plan Plan, doc *wire.Document, compaction bool) limit {
+	if compaction || doc.AsksForCompaction() {
+		return limit{plan.Compactor.Budget.Limits(doc.MaxOutput()).Hard + 1, true, CompactionRequest}
+	}
+	tokens, bounded := plan.Compactor.Threshold(doc.MaxOutput())
+	return limit{tokens, bounded, BelowTrigger}
 }
 
 // decide looks for a proof that the plan would not act, the cheapest first, and replays the conversation where there is
 // none.
-func (p *Proxy) decide(ctx context.Context, x *exchange, plan Plan, doc *wire.Document, body []byte) ([]byte, error) {
+func (p *Proxy) decide(
+	ctx context.Context, x *exchange, plan Plan, doc *wire.Document, body []byte, below limit,
+) ([]byte, error) {
 	d := &x.decision
 	d.window = plan.Compactor.Budget.Window
-	threshold, bounded := plan.Compactor.Threshold(doc.MaxOutput())
 	sizes := newSizes(doc, plan.Counter, p.cache)
-	if bounded && sizes.surelyBelow(threshold) {
-		d.pass(BelowTrigger)
+	if below.holds && sizes.surelyBelow(below.tokens) {
+		d.pass(below.reason)
 		return nil, nil
 	}
 	if err := sizes.measure(); err != nil {
@@ -63,8 +86,8 @@ func (p *Proxy) decide(ctx context.Context, x *exchange, plan Plan, doc *wire.Do
 		return nil, nil
 	}
 	d.count(sizes.tokens(), sizes.tokens())
-	if bounded && d.before < threshold {
-		d.pass(BelowTrigger)
+	if below.holds && d.before < below.tokens {
+		d.pass(below.reason)
 		return nil, nil
 	}
 	conversation, err := sizes.conversation()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
 // The values of the label api and of the field of that name in the log.
@@ -85,6 +86,7 @@ type exchange struct {
 	switched bool          // the upstream switched protocols
 	request  *received     // nil without a body
 	response *responseRecorder
+	answer   wire.Answer // what the response says about itself; zero until it has ended, and where it is not read
 }
 
 type exchangeKey struct{}
@@ -95,6 +97,14 @@ func withExchange(ctx context.Context, x *exchange) context.Context {
 
 // exchangeOf returns the exchange that the outermost middleware put into every context.
 func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
+
+// closeEarly makes a response that overtakes the body of its request the last one on its connection. Else the server would
+// wait for the rest of the body before it lets the response out, and throw away what the upstream may want to read.
+func (x *exchange) closeEarly(h http.Header) {
+	if x.request.unread() && !x.switched {
+		h.Set("Connection", "close")
+	}
+}
 
 // outcome is how an exchange ended.
 type outcome struct {
@@ -133,17 +143,21 @@ type responseRecorder struct {
 	bytes     int64     // of the body
 	firstByte time.Time // zero until the body begins
 	lost      bool      // the connection to the client failed
+	tap       *usageTap // nil when the response is not read
 }
 
 // WriteHeader notes the final status; informational ones pass.
 func (w *responseRecorder) WriteHeader(status int) {
 	if w.status == 0 && status >= http.StatusOK {
 		w.status = status
+		if h := w.Header(); len(h["Content-Type"]) == 0 {
+			h["Content-Type"] = nil // what the upstream does not say, the server would guess
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write notes the size and the time of the first byte.
+// Write notes the size and the time of the first byte, and lets the tap read what was sent.
 func (w *responseRecorder) Write(p []byte) (int, error) {
 	if w.firstByte.IsZero() {
 		w.firstByte = time.Now()
@@ -151,6 +165,7 @@ func (w *responseRecorder) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
 	w.bytes += int64(n)
 	w.lost = w.lost || err != nil
+	w.tap.write(p[:n])
 	return n, err
 }
 

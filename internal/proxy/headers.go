@@ -55,9 +55,9 @@ func (d decision) steps() string {
 	return strings.Join(steps, ",")
 }
 
-// deleteDigests removes headers that describe a body which is no longer the one sent.
-func deleteDigests(h http.Header) {
-	for _, name := range []string{"Content-Digest", "Content-Md5", "Digest", "Repr-Digest"} {
+// deleteOutdated removes headers that describe a body which is no longer the one sent.
+func deleteOutdated(h http.Header) {
+	for _, name := range []string{"Content-Digest", "Content-Encoding", "Content-Md5", "Digest", "Repr-Digest"} {
 		h.Del(name)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
 const namespace = "compactproxy"
@@ -55,6 +56,10 @@ type Metrics struct {
 	missed     *prometheus.CounterVec
 	cuts       *prometheus.CounterVec
 	unpinned   prometheus.Counter
+	webSockets *prometheus.CounterVec
+	usage      *prometheus.CounterVec
+	estimate   *prometheus.HistogramVec
+	dropped    *prometheus.CounterVec
 }
 
 // NewRegistry returns a registry with the collectors of the Go runtime and of the process.
@@ -105,6 +110,16 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 			"Requests whose newest part made the plan act.", "model"),
 		unpinned: f.NewCounter(prometheus.CounterOpts(opts("pinned_expired_total",
 			"Protected items given up because there were too many of them."))),
+		webSockets: f.counter("websocket_total",
+			"Requests for a WebSocket, by what was done with them.", "action"),
+		usage: f.counter("upstream_usage_tokens_total",
+			"Tokens as the upstream counted them; cached and cache_write are parts of input, reasoning is one of output.",
+			"model", "kind"),
+		estimate: f.histogram("estimate_error_ratio",
+			"Input tokens of an accepted request as the upstream counted them, as a multiple of the estimate.",
+			[]float64{0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.3, 1.5, 2}, "model"),
+		dropped: f.counter("reasoning_dropped_total",
+			"Reasoning items of requests that the upstream kept from the model, by its reason.", "reason"),
 	}
 	m.showInfo(f, known)
 	m.zero(known)
@@ -152,10 +167,16 @@ func (m *Metrics) zero(known Known) {
 	for _, reason := range Reasons() {
 		m.passed.WithLabelValues(string(reason))
 	}
-	for _, api := range []string{apiChat, apiOther} {
+	for _, action := range []WebSocket{WebSocketReject, WebSocketPass} {
+		m.webSockets.WithLabelValues(string(action))
+	}
+	for _, api := range []string{wire.Chat.String(), wire.Responses.String(), apiOther} {
 		m.duration.WithLabelValues(api)
 		m.overhead.WithLabelValues(api)
 		m.firstByte.WithLabelValues(api)
+	}
+	for _, reason := range wire.DropReasons() {
+		m.dropped.WithLabelValues(reason)
 	}
 	for _, name := range known.Compactors {
 		m.stepTokens.WithLabelValues(name)
@@ -165,14 +186,25 @@ func (m *Metrics) zero(known Known) {
 		}
 	}
 	for _, model := range known.Models {
-		m.missed.WithLabelValues(model)
-		m.cuts.WithLabelValues(model)
+		m.zeroModel(model, known.Compactors)
+	}
+}
+
+// zeroModel makes the series of a model rule.
+func (m *Metrics) zeroModel(model string, compactors []string) {
+	m.missed.WithLabelValues(model)
+	m.cuts.WithLabelValues(model)
+	m.estimate.WithLabelValues(model)
+	for _, kind := range wire.UsageKinds() {
+		m.usage.WithLabelValues(model, kind.String())
+	}
+	for _, api := range wire.APIs() {
 		for _, counter := range []*prometheus.CounterVec{m.before, m.after, m.saved, m.wouldSave} {
-			counter.WithLabelValues(apiChat, model)
+			counter.WithLabelValues(api.String(), model)
 		}
-		for _, name := range known.Compactors {
+		for _, name := range compactors {
 			for _, result := range compactor.Results() {
-				m.chain.WithLabelValues(apiChat, model, name, result.String())
+				m.chain.WithLabelValues(api.String(), model, name, result.String())
 			}
 		}
 	}
@@ -192,12 +224,13 @@ func (m *Metrics) observe(x *exchange, end outcome, duration time.Duration) {
 	if d.reason != "" {
 		m.passed.WithLabelValues(string(d.reason)).Inc()
 	}
+	m.observeAnswer(x)
 	if !d.counted {
 		return
 	}
 	// How full the window is matters most for the requests that the upstream refuses.
 	m.fill.Observe(float64(d.forwarded()) / float64(d.window))
-	if x.accepted {
+	if x.accepted && !x.answer.Failed() {
 		m.observeTokens(x.api, d)
 	}
 }
@@ -210,6 +243,20 @@ func (m *Metrics) observeTokens(api string, d decision) {
 	m.before.WithLabelValues(api, d.rule).Add(float64(d.before))
 	m.after.WithLabelValues(api, d.rule).Add(float64(forwarded))
 	m.saved.WithLabelValues(api, d.rule).Add(float64(d.before - forwarded))
+}
+
+// observeAnswer counts what the response says about itself. An upstream that reports no input at all does not count it.
+func (m *Metrics) observeAnswer(x *exchange) {
+	d, answer := x.decision, x.answer
+	for kind, tokens := range answer.Usage {
+		m.usage.WithLabelValues(d.rule, kind.String()).Add(float64(tokens))
+	}
+	if input := answer.Usage[wire.InputTokens]; input > 0 && d.counted && x.accepted && !answer.Failed() {
+		m.estimate.WithLabelValues(d.rule).Observe(float64(input) / float64(d.forwarded()))
+	}
+	for reason, items := range answer.DroppedReasoning {
+		m.dropped.WithLabelValues(reason).Add(float64(items))
+	}
 }
 
 // observeChain counts what the chain did at the end of a conversation.

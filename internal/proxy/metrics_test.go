@@ -168,6 +168,27 @@ func TestObservedSavingsAreCountedApart(t *testing.T) {
 	}
 }
 
+// Both APIs refuse a streamed request with status 200.
+func TestNothingIsSavedByAnswersThatFail(t *testing.T) {
+	for name, event := range map[string]string{
+		"an error in a chat stream":   `data: {"error":{"code":"context_length_exceeded","message":"x"}}`,
+		"an error event":              "event: error\ndata: " + `{"type":"error","code":"context_length_exceeded","message":"x"}`,
+		"a response that failed":      `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_error"}}}`,
+		"a body with an error inside": `{"error":{"type":"invalid_request_error","message":"x"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, answerWith(200, "", [][]byte{[]byte(event + "\n\n")}), nil)
+			post(t, f, toolLoop("model", 40, 400), nil)
+			f.accessLine(t, 0)
+			for _, metric := range []string{"tokens_before_total", "tokens_after_total", "tokens_saved_total"} {
+				if got := f.metric(t, metric, "api=chat", "model=rule"); got != 0 {
+					t.Errorf("%s is %v", metric, got)
+				}
+			}
+		})
+	}
+}
+
 func TestOtherTrafficIsCountedWithoutAModel(t *testing.T) {
 	f := newFixture(t, &recorder{}, nil)
 	do(t, http.MethodGet, f.url+"/v1/models/gpt-4o", nil, nil)

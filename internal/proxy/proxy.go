@@ -32,13 +32,17 @@ type Options struct {
 	// ResponseHeaderTimeout limits the wait for the upstream's header after the request was sent; 0 means no limit.
 	ResponseHeaderTimeout time.Duration
 
-	// MaxBodyBytes is the largest body of a chat request that is looked at, in bytes.
+	// MaxBodyBytes is the largest body of a request that is looked at, in bytes. It holds for what comes and, where that is
+	// compressed, for what it says.
 	MaxBodyBytes int64
-	// MaxBufferedBytes limits the bodies of all chat requests in flight together, in bytes; beyond it requests pass
-	// unread. 0 means no limit.
+	// MaxBufferedBytes limits the bodies of all such requests in flight together, in bytes, compressed and decompressed;
+	// beyond it requests pass unread. 0 means no limit.
 	MaxBufferedBytes int64
 	// OnLargeBody says what to do beyond MaxBodyBytes; empty means LargeBodyPass.
 	OnLargeBody LargeBody
+	// WebSocket says what to do with a WebSocket to the responses API under a profile that the client chose, or under an
+	// empty one where it chose none: the request names no model yet. Nil means WebSocketReject.
+	WebSocket func(profile string) WebSocket
 
 	// Planner chooses the plan of a request.
 	Planner Planner
@@ -57,6 +61,7 @@ type Proxy struct {
 	apiKey      string
 	clientKeys  []string
 	onLargeBody LargeBody
+	webSocket   func(profile string) WebSocket
 	planner     Planner
 	cache       *tokens.Cache
 	metrics     *Metrics
@@ -79,12 +84,16 @@ func New(o Options) (*Proxy, error) {
 		apiKey:      o.APIKey,
 		clientKeys:  o.ClientKeys,
 		onLargeBody: o.OnLargeBody,
+		webSocket:   o.WebSocket,
 		planner:     o.Planner,
 		cache:       o.Cache,
 		metrics:     o.Metrics,
 		logger:      o.Logger,
 		bodies:      newBodyReader(o.MaxBodyBytes, o.MaxBufferedBytes),
 		counted:     newRecentDigests(),
+	}
+	if p.webSocket == nil {
+		p.webSocket = func(string) WebSocket { return WebSocketReject }
 	}
 	transport := o.Transport
 	if transport == nil {

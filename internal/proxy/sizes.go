@@ -57,7 +57,7 @@ func (s *sizes) surelyBelow(limit int) bool {
 	bound := compactor.Size{Items: len(s.unknown)}
 	if !s.overheadKnown {
 		o := s.beside
-		bound.Length += len(o.Tools) + len(o.Functions) + len(o.FunctionCall) + len(o.ToolChoice) + len(o.Format) + framing
+		bound.Length += len(o.Instructions) + len(o.Tools) + len(o.Functions) + len(o.FunctionCall) + len(o.ToolChoice) + len(o.Format) + framing
 	}
 	for _, i := range s.unknown {
 		bound.Length += len(s.doc.Element(i))
@@ -145,7 +145,7 @@ func (s *sizes) itemKey(i int) tokens.Key { return s.cache.Key(s.counter.ID(), s
 // overheadKey has more parts than itemKey, so that neither is taken for the other.
 func (s *sizes) overheadKey() tokens.Key {
 	o := s.beside
-	return s.cache.Key(s.counter.ID(), o.Tools, o.Functions, o.FunctionCall, o.ToolChoice, o.Format,
+	return s.cache.Key(s.counter.ID(), o.Instructions, o.Tools, o.Functions, o.FunctionCall, o.ToolChoice, o.Format,
 		strconv.AppendBool(nil, o.System))
 }
 
@@ -153,13 +153,18 @@ func (s *sizes) overheadKey() tokens.Key {
 // the beginning, so the first item tells.
 func OverheadOf(doc *wire.Document) tokens.Overhead {
 	o := doc.Overhead()
-	first, err := doc.Item(0)
+	system := o.Instructions != nil
+	if !system && doc.Len() > 0 {
+		first, err := doc.Item(0)
+		system = err == nil && first.Role == compactor.System
+	}
 	return tokens.Overhead{
+		Instructions: o.Instructions,
 		Tools:        o.Tools,
 		Functions:    o.Functions,
 		FunctionCall: o.FunctionCall,
 		ToolChoice:   o.ToolChoice,
 		Format:       o.ResponseFormat,
-		System:       err == nil && first.Role == compactor.System,
+		System:       system,
 	}
 }

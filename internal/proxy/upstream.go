@@ -40,12 +40,13 @@ func newTransport(o Options) *http.Transport {
 // newReverseProxy returns the handler that sends requests to the upstream and streams the responses back, each write
 // flushed at once.
 func (p *Proxy) newReverseProxy(transport http.RoundTripper) *httputil.ReverseProxy {
+	decoders := newResponseDecoders(p.bodies.decoders.openZstd)
 	return &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      transport,
 		FlushInterval:  -1,
 		BufferPool:     &copyBuffers{},
-		ModifyResponse: p.modifyResponse,
+		ModifyResponse: func(res *http.Response) error { return p.modifyResponse(res, decoders) },
 		ErrorHandler:   p.fail,
 		ErrorLog:       slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug), // the access log has it, too
 	}
@@ -61,27 +62,33 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 			pr.Out.Header[name] = values
 		}
 	}
+	pr.Out.Trailer = pr.In.Trailer // and not a copy: the values come behind the body
 	deleteOwn(pr.Out.Header)
-	deleteOwn(pr.Out.Trailer)
 	p.authorize(pr.Out.Header)
 	x := exchangeOf(pr.In.Context())
 	if x.buffered {
 		pr.Out.Header.Del("Expect") // the client was told to continue already
 	}
 	if x.decision.action == compacted {
-		deleteDigests(pr.Out.Header)
+		deleteOutdated(pr.Out.Header)
+		deleteOutdated(pr.Out.Trailer)
 	}
 	x.overhead = time.Since(x.start) - x.waited
 }
 
-// modifyResponse notes what the upstream answered and adds the proxy's own headers.
-func (p *Proxy) modifyResponse(res *http.Response) error {
+// modifyResponse notes what the upstream answered, adds the proxy's own headers, and has the answer read on its way.
+func (p *Proxy) modifyResponse(res *http.Response, decoders *responseDecoders) error {
 	x := exchangeOf(res.Request.Context())
 	x.accepted = res.StatusCode/100 == 2
 	x.switched = res.StatusCode == http.StatusSwitchingProtocols
 	deleteOwn(res.Header)
-	if x.api == apiChat {
-		x.decision.setHeaders(res.Header)
+	x.closeEarly(res.Header)
+	if x.api == apiOther {
+		return nil
+	}
+	x.decision.setHeaders(res.Header)
+	if !x.switched {
+		x.response.tap = p.newUsageTap(res.Header.Get("Content-Encoding"), decoders)
 	}
 	return nil
 }
@@ -106,6 +113,7 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 		x.response.lost = true
 		panic(http.ErrAbortHandler)
 	}
+	x.closeEarly(w.Header())
 	answer.writeTo(w)
 }
 

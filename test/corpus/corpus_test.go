@@ -28,7 +28,7 @@ func TestForwardedBodiesStayTheSame(t *testing.T) {
 	for _, request := range requests {
 		name := strings.TrimSuffix(filepath.Base(request), ".request.json")
 		body := read(t, request)
-		forwarded := compact(t, binary, body)
+		forwarded := compact(t, binary, apiOf(name), body)
 		if !bytes.Equal(body, forwarded) {
 			changed++
 		}
@@ -44,8 +44,8 @@ func TestForwardedBodiesStayTheSame(t *testing.T) {
 				"If that is meant, run with -update, read the difference, and announce it in CHANGELOG.md.", name)
 		}
 	}
-	if changed != len(requests)-1 {
-		t.Errorf("%d of %d requests were compacted, want all but one", changed, len(requests))
+	if changed != len(requests)-2 { // one is small, one is a text that may not be touched
+		t.Errorf("%d of %d requests were compacted, want all but two", changed, len(requests))
 	}
 	line := "Cuts move: corpus `" + hex.EncodeToString(hash.Sum(nil))[:12] + "`"
 	if !strings.Contains(string(read(t, "../../CHANGELOG.md")), line) {
@@ -63,10 +63,18 @@ func build(t *testing.T) string {
 	return binary
 }
 
+// apiOf returns the API of a request of the corpus, which its file's name tells.
+func apiOf(name string) string {
+	if strings.HasSuffix(name, ".responses") {
+		return "responses"
+	}
+	return "chat"
+}
+
 // compact returns what the program forwards for a body.
-func compact(t *testing.T, binary string, body []byte) []byte {
+func compact(t *testing.T, binary, api string, body []byte) []byte {
 	t.Helper()
-	command := exec.Command(binary, "compact", "--config", "testdata/config.yaml")
+	command := exec.Command(binary, "compact", "--api", api, "--config", "testdata/config.yaml")
 	command.Stdin = bytes.NewReader(body)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr

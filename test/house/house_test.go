@@ -37,6 +37,8 @@ var homes = map[string][]string{
 	"github.com/spf13/viper":         {"internal/config"},
 	"os":                             {"cmd/compactproxy"}, // and os/exec, os/signal
 	"github.com/go-json-experiment/": {"internal/wire", "internal/tokens"},
+	"github.com/klauspost/compress/": {"internal/proxy", "internal/demo"},
+	"github.com/andybalholm/brotli":  {"internal/proxy"},
 }
 
 func TestRoomsImportInOneDirection(t *testing.T) {
