@@ -7,11 +7,49 @@ import (
 	"github.com/compactproxy/compactproxy/internal/config"
 )
 
-// newCompactor turns the configuration of a compactor into the compactor for a window.
-func newCompactor(c config.Compactor, placement config.NotePlacement, budget compactor.Budget) compactor.Compactor {
+// chainBuilder turns the steps of the configuration into those for the models of a rule.
+type chainBuilder struct {
+	rule      rule
+	budget    compactor.Budget
+	placement config.NotePlacement
+}
+
+// build returns the chain of the settings and their fallback.
+func (b chainBuilder) build(settings config.Compaction) compactor.Chain {
+	var chain compactor.Chain
+	for _, step := range settings.Chain {
+		if pipeline, ok := step.Compactor.(config.ContextWindow); ok {
+			chain = append(chain, b.contextWindow(pipeline)...)
+			continue
+		}
+		chain = append(chain, compactor.Step{Compactor: b.compactor(step.Compactor), Condition: newCondition(step, b.budget.Window)})
+	}
+	if settings.Fallback == config.FallbackTruncation {
+		// Behind all others it runs only when they left more than the target.
+		chain = append(chain, compactor.Step{Compactor: b.compactor(config.DefaultTruncation())})
+	}
+	return chain
+}
+
+// contextWindow returns the steps that context_window stands for.
+func (b chainBuilder) contextWindow(c config.ContextWindow) compactor.Chain {
+	truncation := config.DefaultTruncation()
+	return compactor.ContextWindow{
+		Window:        b.budget.Window,
+		MaxOutput:     b.rule.reserve(),
+		CollapseAt:    c.CollapseAt,
+		TruncateAt:    c.TruncateAt,
+		MinKeepGroups: c.MinKeepGroups,
+		MaxChars:      config.DefaultToolResultCollapse().MaxChars,
+		Note:          b.note(truncation.OmissionNote, truncation.QuoteUserItems),
+	}.Chain()
+}
+
+// compactor returns the compactor that a step names.
+func (b chainBuilder) compactor(c config.Compactor) compactor.Compactor {
 	switch c := c.(type) {
 	case config.ToolResultCap:
-		return compactor.ToolResultCap{MaxTokens: c.MaxTokens.Of(budget.Window), HeadShare: c.HeadShare}
+		return compactor.ToolResultCap{MaxTokens: c.MaxTokens.Of(b.budget.Window), HeadShare: c.HeadShare}
 	case config.ToolResultPruning:
 		return compactor.ToolResultPruning{
 			MinKeepSteps:   c.MinKeepSteps,
@@ -20,18 +58,53 @@ func newCompactor(c config.Compactor, placement config.NotePlacement, budget com
 			SkipTools:      orNil(c.SkipTools),
 			SkipTextPrefix: orNil(c.SkipTextPrefix),
 		}
+	case config.ToolResultCollapse:
+		return compactor.ToolResultCollapse{
+			Format:             collapseFormat(c.Format),
+			KeepLastToolGroups: c.KeepLastToolGroups,
+			MinKeepGroups:      c.MinKeepGroups,
+			MaxChars:           c.MaxChars,
+			SkipTools:          orNil(c.SkipTools),
+			SkipTextPrefix:     orNil(c.SkipTextPrefix),
+		}
+	case config.ToolCallRemoval:
+		return compactor.ToolCallRemoval{
+			KeepLastToolGroups: c.KeepLastToolGroups,
+			Note:               b.note(c.OmissionNote, config.Share{}),
+		}
 	case config.SlidingWindow:
-		return compactor.SlidingWindow{
-			MinKeepSteps: c.MinKeepSteps,
-			PartialTurns: c.PartialTurns,
-			Note: compactor.Note{
-				Template:   c.OmissionNote,
-				Placement:  notePlacement(placement),
-				QuoteShare: quoteShare(c.QuoteUserItems, budget),
-			},
+		return b.slidingWindow(c)
+	case config.Truncation:
+		return compactor.Truncation{
+			MinKeepGroups:    c.MinKeepGroups,
+			KeepLastMessages: c.KeepLastMessages,
+			MaxMessages:      c.MaxMessages,
+			Note:             b.note(c.OmissionNote, c.QuoteUserItems),
 		}
 	}
 	panic(fmt.Sprintf("no compactor for %T", c)) // every type of the configuration is above, by test
+}
+
+// slidingWindow leaves out what is for other units, so that it does not show in the fingerprint.
+func (b chainBuilder) slidingWindow(c config.SlidingWindow) compactor.SlidingWindow {
+	window := compactor.SlidingWindow{Note: b.note(c.OmissionNote, c.QuoteUserItems)}
+	switch c.Unit {
+	case config.UnitTurns:
+		window.Unit, window.MinKeepTurns = compactor.UnitTurns, c.MinKeepTurns
+	case config.UnitGroups:
+		window.Unit, window.KeepLastGroups = compactor.UnitGroups, *c.KeepLastGroups
+	default:
+		window.MinKeepSteps, window.PartialTurns = c.MinKeepSteps, c.PartialTurns
+	}
+	return window
+}
+
+func (b chainBuilder) note(template string, quote config.Share) compactor.Note {
+	return compactor.Note{
+		Template:   template,
+		Placement:  notePlacement(b.placement),
+		QuoteShare: quoteShare(quote, b.budget),
+	}
 }
 
 // orNil makes no difference between an empty list and none, so that the fingerprint makes none either.
@@ -62,19 +135,14 @@ func notePlacement(placement config.NotePlacement) compactor.Placement {
 	}
 }
 
-// newCondition returns when a step runs, in tokens of the window.
-func newCondition(step config.Step, window int) compactor.Condition {
-	switch {
-	case step.CompactAt != nil:
-		// A hook of its own, as in Haystack: it knows of no other limit than the window.
-		own := compactor.Budget{Window: window, CompactAt: *step.CompactAt, CompactTo: *step.CompactTo}.Limits(0)
-		return compactor.Condition{Trigger: own.Trigger, Target: own.Target}
-	case step.When == nil:
-		return compactor.Condition{}
-	case step.When.TokensExceed != nil:
-		limit := step.When.TokensExceed.Of(window)
-		return compactor.Condition{Trigger: limit + 1, Target: limit}
+// collapseFormat follows the words of the configuration. They are checked, so the last case is "results".
+func collapseFormat(format config.CollapseFormat) compactor.CollapseFormat {
+	switch format {
+	case config.CollapseNames:
+		return compactor.FormatNames
+	case config.CollapseBlock:
+		return compactor.FormatBlock
 	default:
-		return compactor.Condition{Always: step.When.Always, Never: step.When.Never}
+		return compactor.FormatResults
 	}
 }

@@ -94,23 +94,12 @@ func describeCounter(spec tokens.Spec) string {
 func describeSettings(settings config.Compaction) string {
 	steps := make([]string, len(settings.Chain))
 	for i, step := range settings.Chain {
-		steps[i] = step.Compactor.Type() + describeCondition(step)
+		steps[i] = describeStep(step)
 	}
-	return fmt.Sprintf("mode %s, from %v to %v: %s", settings.Mode, settings.CompactAt, settings.CompactTo,
+	text := fmt.Sprintf("mode %s, from %v to %v: %s", settings.Mode, settings.CompactAt, settings.CompactTo,
 		strings.Join(steps, ", "))
-}
-
-func describeCondition(step config.Step) string {
-	switch when := step.When; {
-	case step.CompactAt != nil:
-		return fmt.Sprintf(" (from %v to %v)", *step.CompactAt, *step.CompactTo)
-	case when == nil:
-		return ""
-	case when.TokensExceed != nil:
-		return fmt.Sprintf(" (when tokens exceed %v)", when.TokensExceed)
-	case when.Always:
-		return " (always)"
-	default:
-		return " (never)"
+	if settings.Fallback != config.NoFallback {
+		text += "; fallback " + string(settings.Fallback)
 	}
+	return text
 }

@@ -46,7 +46,7 @@ func writeCount(w io.Writer, c compactor.Conversation) error {
 
 // describeItem says what an item is, and not what it says.
 func describeItem(item compactor.Item) string {
-	text := roleName(item.Role)
+	text := item.Role.String()
 	var called []string
 	for _, call := range item.Calls {
 		called = append(called, call.Tool)
@@ -58,23 +58,4 @@ func describeItem(item compactor.Item) string {
 		text += " of " + item.Tool
 	}
 	return text
-}
-
-func roleName(role compactor.Role) string {
-	switch role {
-	case compactor.System:
-		return "system"
-	case compactor.User:
-		return "user"
-	case compactor.Assistant:
-		return "assistant"
-	case compactor.Reasoning:
-		return "reasoning"
-	case compactor.ToolCall:
-		return "tool call"
-	case compactor.ToolResult:
-		return "tool result"
-	default:
-		return "unknown"
-	}
 }

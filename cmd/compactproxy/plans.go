@@ -105,8 +105,8 @@ func (p *plans) known(b build) proxy.Known {
 	known := proxy.Known{Version: b.version, Revision: b.revision}
 	for _, profile := range append([]string{""}, p.Profiles()...) {
 		settings := p.settings(profile)
-		for _, step := range settings.Chain {
-			if name := step.Compactor.Type(); !slices.Contains(known.Compactors, name) {
+		for _, step := range compactionPlan(rule{}, settings).Chain { // every model has the same compactors
+			if name := step.Name(); !slices.Contains(known.Compactors, name) {
 				known.Compactors = append(known.Compactors, name)
 			}
 		}
@@ -160,14 +160,10 @@ func compactionPlan(r rule, settings config.Compaction) compactor.Plan {
 		CompactAt: settings.CompactAt,
 		CompactTo: settings.CompactTo,
 	}
-	chain := make(compactor.Chain, len(settings.Chain))
-	for i, step := range settings.Chain {
-		chain[i] = compactor.Step{
-			Compactor: newCompactor(step.Compactor, settings.NotePlacement, budget),
-			Condition: newCondition(step, r.window),
-		}
-	}
 	return compactor.Plan{
-		Budget: budget, Chain: chain, ProtectOpening: settings.ProtectOpening, RunAll: !settings.EarlyStop,
+		Budget:         budget,
+		Chain:          chainBuilder{r, budget, settings.NotePlacement}.build(settings),
+		ProtectOpening: settings.ProtectOpening,
+		RunAll:         !settings.EarlyStop,
 	}
 }

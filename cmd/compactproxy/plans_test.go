@@ -101,13 +101,13 @@ compaction:
 		Chain: compactor.Chain{
 			{
 				Compactor: compactor.ToolResultCap{MaxTokens: 50, HeadShare: 1},
-				Condition: compactor.Condition{Always: true},
+				Condition: compactor.Condition{When: compactor.Predicate{Kind: compactor.Always}},
 			},
 			{
 				Compactor: compactor.ToolResultPruning{
 					MinKeepSteps: 1, Placeholder: "gone", SkipTools: []string{"a"},
 				},
-				Condition: compactor.Condition{Trigger: 601, Target: 600},
+				Condition: compactor.Condition{When: compactor.Predicate{Kind: compactor.TokensExceed, Limit: 600}},
 			},
 			{
 				Compactor: compactor.SlidingWindow{Note: compactor.Note{Placement: compactor.Merge, QuoteShare: 0.2}},
@@ -115,7 +115,7 @@ compaction:
 			},
 			{
 				Compactor: compactor.ToolResultCap{MaxTokens: 250, HeadShare: 0.5},
-				Condition: compactor.Condition{Never: true},
+				Condition: compactor.Condition{When: compactor.Predicate{Kind: compactor.Never}},
 			},
 		},
 		RunAll: true,
@@ -164,6 +164,26 @@ profiles:
 	}
 }
 
+func TestWebSocketsOfAProfile(t *testing.T) {
+	p := testPlans(t, `
+compaction: {websocket: pass}
+models: [{match: "*", profile: strict}]
+profiles:
+  - {name: strict, websocket: reject}
+  - {name: other, compact_at: 0.9}
+`)
+	for profile, want := range map[string]proxy.WebSocket{
+		"": proxy.WebSocketPass, "strict": proxy.WebSocketReject, "other": proxy.WebSocketPass,
+	} {
+		if got := p.webSocket(profile); got != want {
+			t.Errorf("under %q it is %q, want %q", profile, got, want)
+		}
+	}
+	if got := testPlans(t, "").webSocket(""); got != proxy.WebSocketReject {
+		t.Errorf("by default it is %q", got)
+	}
+}
+
 func TestUnknownModelHasNoPlan(t *testing.T) {
 	if plan, ok := testPlans(t, "").Plan("nobody-knows-me", ""); ok {
 		t.Errorf("it has %+v", plan)
@@ -201,16 +221,19 @@ func TestEveryEncodingOfTheConfigurationExists(t *testing.T) {
 
 func TestEveryCompactorOfTheConfigurationExists(t *testing.T) {
 	for _, name := range config.CompactorTypes() {
-		plan := mustPlan(t, testPlans(t, "compaction: {chain: [{type: "+name+"}]}"), "gpt-4o", "")
-		if got := plan.Compactor.Chain[0].Name(); got != name {
-			t.Errorf("%s is made into %s", name, got)
+		want := []string{name}
+		if name == "context_window" {
+			want = []string{"tool_result_collapse", "truncation"}
+		}
+		if diff := cmp.Diff(want, names(chainOf(t, "{type: "+name+"}"))); diff != "" {
+			t.Errorf("%s is made into\n%s", name, diff)
 		}
 	}
 }
 
 func TestFingerprintIsStable(t *testing.T) {
 	// A change here says that the same configuration cuts elsewhere than before: CHANGELOG has to say so, too.
-	const want = "6cdfbbf330df"
+	const want = "4fe059d89531"
 	for range 2 {
 		if got := mustPlan(t, testPlans(t, ""), "gpt-4o", "").Fingerprint; got != want {
 			t.Errorf("the default plan of gpt-4o is %s, want %s", got, want)
@@ -250,6 +273,27 @@ func TestFingerprintFollowsWhatDecidesTheCut(t *testing.T) {
 		"compaction: {chain: [{type: sliding_window, min_keep_steps: 2}]}",
 		"compaction: {chain: [{type: sliding_window, quote_user_items: 0}]}",
 		"compaction: {chain: [{type: sliding_window, when: {tokens_exceed: 50%}}]}",
+		"compaction: {chain: [{type: sliding_window, when: {tokens_exceed: 50%}, until: {tokens_below: 30%}}]}",
+		"compaction: {chain: [{type: sliding_window, when: {tokens_exceed: 50%}, until: {tokens_below: 20%}}]}",
+		"compaction: {chain: [{type: sliding_window, when: {any: [{turns_exceed: 9}, {tokens_exceed: 50%}]}}]}",
+		"compaction: {chain: [{type: sliding_window, when: {all: [{turns_exceed: 9}, {tokens_exceed: 50%}]}}]}",
+		"compaction: {chain: [{type: sliding_window, when: {all: [{turns_exceed: 9}, {tokens_exceed: 60%}]}}]}",
+		"compaction: {chain: [{type: sliding_window, unit: turns}]}",
+		"compaction: {chain: [{type: sliding_window, unit: groups, keep_last_groups: 3}]}",
+		"compaction: {chain: [{type: sliding_window, unit: groups, keep_last_groups: 4}]}",
+		"compaction: {fallback: truncation}",
+		"compaction: {fallback: truncation, chain: [{type: sliding_window}]}",
+		"compaction: {chain: [{type: truncation}]}",
+		"compaction: {chain: [{type: truncation, max_messages: 1}]}",
+		"compaction: {chain: [{type: truncation, keep_last_messages: 0}]}",
+		"compaction: {chain: [{type: truncation, keep_last_messages: 1}]}",
+		"compaction: {chain: [{type: tool_call_removal}]}",
+		"compaction: {chain: [{type: tool_call_removal, keep_last_tool_groups: 0}]}",
+		"compaction: {chain: [{type: tool_result_collapse}]}",
+		"compaction: {chain: [{type: tool_result_collapse, format: names}]}",
+		"compaction: {chain: [{type: tool_result_collapse, max_chars: 500}]}",
+		"compaction: {chain: [{type: context_window}]}",
+		"compaction: {chain: [{type: context_window}]}\nmodels: [{match: gpt-4o, max_output_tokens: 0}]",
 		"compaction: {chain: [{type: tool_result_cap}]}",
 		"models: [{match: gpt-4o, context_window: 1000}]",
 		"models: [{match: gpt-4o, max_input_tokens: 1000}]",
@@ -262,9 +306,10 @@ func TestFingerprintFollowsWhatDecidesTheCut(t *testing.T) {
 		seen[got] = file
 	}
 	for _, file := range []string{
-		"compaction: {mode: observe, on_overflow: error, approximate: {chars_per_token: 3}}",
+		"compaction: {mode: observe, on_overflow: error, websocket: pass, approximate: {chars_per_token: 3}}",
 		"upstream: {base_url: 'http://localhost:1'}",
 		"models: [{match: gpt-4*, context_window: 128000}]",
+		"models: [{match: gpt-4o, max_output_tokens: 1000}]", // nothing in the chain asks for it
 		"profiles: [{name: other, compact_at: 0.9}]",
 	} {
 		if got := mustPlan(t, testPlans(t, file), "gpt-4o", "").Fingerprint; got != base {
@@ -278,16 +323,18 @@ func TestKnownLabelsCoverAllPlans(t *testing.T) {
 default_context_window: 1000
 compaction: {chain: [{type: sliding_window}]}
 models: [{match: "mine*", profile: capped}, {match: "gpt-4o", context_window: 5000}]
-profiles: [{name: capped, chain: [{type: tool_result_cap}, {type: sliding_window}]}]
+profiles:
+  - {name: capped, chain: [{type: tool_result_cap}, {type: sliding_window}]}
+  - {name: ready, chain: [{type: context_window}]}
 `)
 	known := p.known(build{version: "v1", revision: "abc"})
 	if known.Version != "v1" || known.Revision != "abc" {
 		t.Errorf("build %q %q", known.Version, known.Revision)
 	}
-	if diff := cmp.Diff([]string{"sliding_window", "tool_result_cap"}, known.Compactors); diff != "" {
+	if diff := cmp.Diff([]string{"sliding_window", "tool_result_cap", "tool_result_collapse", "truncation"}, known.Compactors); diff != "" {
 		t.Error(diff)
 	}
-	for _, profile := range []string{"", "capped"} {
+	for _, profile := range []string{"", "capped", "ready"} {
 		for _, model := range []string{"mine-1", "gpt-4o", "gpt-4o-mini", "o3", "unknown"} {
 			plan := mustPlan(t, p, model, profile)
 			if !slices.Contains(known.Models, plan.Rule) {
@@ -298,10 +345,20 @@ profiles: [{name: capped, chain: [{type: tool_result_cap}, {type: sliding_window
 			}
 		}
 	}
-	for _, names := range [][]string{known.Models, known.Compactors} {
-		sorted := slices.Sorted(slices.Values(names))
-		if len(slices.Compact(sorted)) != len(names) {
-			t.Errorf("repeated: %s", strings.Join(names, " "))
+	for _, labels := range [][]string{known.Models, known.Compactors} {
+		sorted := slices.Sorted(slices.Values(labels))
+		if len(slices.Compact(sorted)) != len(labels) {
+			t.Errorf("repeated: %s", strings.Join(labels, " "))
 		}
+	}
+}
+
+func TestKnownCompactorsHoldTheFallback(t *testing.T) {
+	p := testPlans(t, `
+compaction: {chain: [{type: tool_result_cap}]}
+profiles: [{name: sure, fallback: truncation}]
+`)
+	if diff := cmp.Diff([]string{"tool_result_cap", "truncation"}, p.known(build{}).Compactors); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -17,6 +17,8 @@ type rule struct {
 	name string
 	// window and maxInput are in tokens. A window of 0 is unknown, a maxInput of 0 is the window.
 	window, maxInput int
+	// maxOutput is the model's largest output in tokens; 0 is unknown.
+	maxOutput int
 	// encoding is the vocabulary; empty is the counter's default.
 	encoding string
 	// counter replaces the one of the profile, unless it is empty.
@@ -72,22 +74,35 @@ func (r rules) all() []rule {
 // fromTable returns the rule for a row of the built-in table; for no row, a rule without a window.
 func fromTable(known tokens.Model) rule {
 	return rule{
-		name: known.Rule, window: known.Window, maxInput: known.MaxInput, encoding: known.Encoding, family: known.Rule,
+		name: known.Rule, window: known.Window, maxInput: known.MaxInput, maxOutput: known.MaxOutput,
+		encoding: known.Encoding, family: known.Rule,
 	}
 }
 
-// override puts what the operator says over what the table knows. An input limit belongs to its window: where only the
-// window is set, the limit of the table is none any more.
+// override puts what the operator says over what the table knows. Limits of input and output belong to their window: where
+// only the window is set, those of the table are none any more.
 func override(found rule, configured config.Model) rule {
 	found.name, found.profile, found.counter = configured.Match, configured.Profile, configured.Counter
 	found.encoding = cmp.Or(configured.Encoding, found.encoding)
 	if configured.ContextWindow != nil {
-		found.window, found.maxInput = *configured.ContextWindow, 0
+		found.window, found.maxInput, found.maxOutput = *configured.ContextWindow, 0, 0
 	}
 	if configured.MaxInputTokens != nil {
 		found.maxInput = *configured.MaxInputTokens
 	}
+	if configured.MaxOutputTokens != nil {
+		found.maxOutput = *configured.MaxOutputTokens
+	}
 	return found
+}
+
+// reserve returns the part of the window, in tokens, that is for the output. A model whose output may fill the whole
+// window keeps a quarter of it for the input, as it does under any other limit.
+func (r rule) reserve() int {
+	if r.maxOutput < r.window {
+		return r.maxOutput
+	}
+	return r.window - r.window/4
 }
 
 // matches reports whether a model is meant by the match of a configured one: by the name the client sends, or by the name

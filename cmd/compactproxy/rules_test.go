@@ -46,7 +46,8 @@ func TestRuleForAModel(t *testing.T) {
 		{Match: "gpt-4o*", ContextWindow: new(64000), Counter: config.CounterBytes},
 		{Match: "gpt-5*", ContextWindow: new(100000)},
 		{Match: "gpt-6*", MaxInputTokens: new(0)},
-		{Match: "Org/My.Model", ContextWindow: new(32768), MaxInputTokens: new(30000), Encoding: "cl100k_base"},
+		{Match: "o1*", MaxOutputTokens: new(0)},
+		{Match: "Org/My.Model", ContextWindow: new(32768), MaxInputTokens: new(30000), MaxOutputTokens: new(4096), Encoding: "cl100k_base"},
 		{Match: "gpt-4o*", ContextWindow: new(1)},
 		{Match: "*", Profile: "rest"},
 	}
@@ -59,11 +60,11 @@ func TestRuleForAModel(t *testing.T) {
 	}{
 		{
 			"the table knows what is not configured", nil, "gpt-5-2025-08-07", 0,
-			rule{name: "gpt-5", family: "gpt-5", window: 400000, maxInput: 272000, encoding: "o200k_base"},
+			rule{name: "gpt-5", family: "gpt-5", window: 400000, maxInput: 272000, maxOutput: 128000, encoding: "o200k_base"},
 		},
 		{
 			"a fine-tune is like its model in the table", nil, "ft:gpt-4o-mini-2024-07-18:org::id", 0,
-			rule{name: "gpt-4o-mini", family: "gpt-4o-mini", window: 128000, encoding: "o200k_base"},
+			rule{name: "gpt-4o-mini", family: "gpt-4o-mini", window: 128000, maxOutput: 16384, encoding: "o200k_base"},
 		},
 		{"an unknown model has no rule", nil, "nobody-knows-me", 0, rule{name: otherModels}},
 		{"nor has no model", nil, "", 0, rule{name: otherModels}},
@@ -73,11 +74,11 @@ func TestRuleForAModel(t *testing.T) {
 		},
 		{
 			"and only for them", nil, "gpt-4", 8000,
-			rule{name: "gpt-4", family: "gpt-4", window: 8192, encoding: "cl100k_base"},
+			rule{name: "gpt-4", family: "gpt-4", window: 8192, maxOutput: 8192, encoding: "cl100k_base"},
 		},
 		{
 			"the first match wins, and the table fills in", models, "gpt-4o-mini", 0,
-			rule{name: "gpt-4o-mini", family: "gpt-4o-mini", window: 128000, encoding: "o200k_base", profile: "small"},
+			rule{name: "gpt-4o-mini", family: "gpt-4o-mini", window: 128000, maxOutput: 16384, encoding: "o200k_base", profile: "small"},
 		},
 		{
 			"a configured window wins over the table", models, "gpt-4o-2024-08-06", 0,
@@ -88,20 +89,24 @@ func TestRuleForAModel(t *testing.T) {
 			rule{name: "gpt-4o*", family: "gpt-4o", window: 64000, encoding: "o200k_base", counter: config.CounterBytes},
 		},
 		{
-			"the table's input limit goes with its window", models, "gpt-5-mini", 0,
+			"the table's limits of input and output go with its window", models, "gpt-5-mini", 0,
 			rule{name: "gpt-5*", family: "gpt-5", window: 100000, encoding: "o200k_base"},
 		},
 		{
 			"an input limit of 0 is the window", models, "gpt-6", 0,
-			rule{name: "gpt-6*", family: "gpt-6", window: 400000, encoding: "o200k_base"},
+			rule{name: "gpt-6*", family: "gpt-6", window: 400000, maxOutput: 128000, encoding: "o200k_base"},
+		},
+		{
+			"a largest output of 0 wins over the table", models, "o1-mini", 0,
+			rule{name: "o1*", family: "o1-mini", window: 128000, encoding: "o200k_base"},
 		},
 		{
 			"case does not matter", models, "org/my.model", 0,
-			rule{name: "Org/My.Model", window: 32768, maxInput: 30000, encoding: "cl100k_base"},
+			rule{name: "Org/My.Model", window: 32768, maxInput: 30000, maxOutput: 4096, encoding: "cl100k_base"},
 		},
 		{
 			"the table gives the window where a match leaves it open", models, "o3", 0,
-			rule{name: "*", family: "o3", window: 200000, encoding: "o200k_base", profile: "rest"},
+			rule{name: "*", family: "o3", window: 200000, maxOutput: 100000, encoding: "o200k_base", profile: "rest"},
 		},
 		{
 			"then the default window does", models, "nobody-knows-me", 8000,
@@ -129,7 +134,7 @@ func TestAllRulesAreFound(t *testing.T) {
 	}
 	all := r.all()
 	for i, want := range []rule{
-		{name: "gpt-4o*", family: "gpt-4o", window: 128000, encoding: "o200k_base", profile: "a"},
+		{name: "gpt-4o*", family: "gpt-4o", window: 128000, maxOutput: 16384, encoding: "o200k_base", profile: "a"},
 		{name: "*-local", window: 8000},
 		{name: "mine", window: 5},
 	} {
@@ -144,6 +149,16 @@ func TestAllRulesAreFound(t *testing.T) {
 		got, ok := rules{table: r.table}.find(known.name)
 		if !ok || got != known {
 			t.Errorf("a model named %s gets %+v, want %+v", known.name, got, known)
+		}
+	}
+}
+
+func TestReserveLeavesRoomForTheInput(t *testing.T) {
+	for _, test := range []struct{ window, maxOutput, want int }{
+		{8000, 0, 0}, {8000, 1000, 1000}, {8000, 7999, 7999}, {8192, 8192, 6144}, {8192, 100000, 6144}, {0, 0, 0},
+	} {
+		if got := (rule{window: test.window, maxOutput: test.maxOutput}).reserve(); got != test.want {
+			t.Errorf("of %d with an output of %d it is %d, want %d", test.window, test.maxOutput, got, test.want)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	ready := proxy.NewAdmin(registry)
+	ready := proxy.NewAdmin(proxy.AdminOptions{Metrics: registry, Planner: plans, MaxBodyBytes: cfg.Server.MaxBodyBytes})
 	return &service{
 		api:             newServer(cfg.Listen, handler, logger),
 		admin:           newServer(cfg.Admin.Listen, ready, logger),

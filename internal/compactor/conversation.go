@@ -9,8 +9,9 @@ type Conversation struct {
 	// Counter measured the items and measures what compactors add.
 	Counter Counter
 
-	// target is the plan's, in tokens with the overhead, for what is a share of it.
-	target int
+	// target is the plan's, in tokens with the overhead, for what is a share of it. Gap is how many tokens lie between it and
+	// the trigger.
+	target, gap int
 	// unprotected switches everything off that goes beyond the strategies this package follows: guards, pins, grouping by
 	// id, rounding and re-arming. Only tests do, to compare with behaviour recorded elsewhere.
 	unprotected bool
@@ -54,6 +55,11 @@ func (c Conversation) with(items []Item) Conversation {
 func (c Conversation) measured(item Item) Item {
 	item.Size = c.Counter.Measure(item)
 	return item
+}
+
+// added returns a message of the model with a text, made by the compactor of that name.
+func (c Conversation) added(text, mark string) Item {
+	return c.measured(Item{Role: Assistant, Text: text, HasText: true, Source: Added, Mark: mark})
 }
 
 // tokens returns the tokens of one item alone.

@@ -7,6 +7,25 @@ func Unprotected(items []Item, overhead Size, counter Counter) Conversation {
 	return newConversation(items, overhead, counter, true)
 }
 
+// UnprotectedByID is Unprotected with the groups that a protected conversation has.
+func UnprotectedByID(items []Item, overhead Size, counter Counter) Conversation {
+	c := newConversation(items, overhead, counter, false)
+	c.unprotected = true
+	return c
+}
+
+// Counted is what predicates are asked about.
+type Counted struct{ Messages, Turns, Groups, ToolCalls int }
+
+// Counts returns what predicates are asked about.
+func Counts(c Conversation) Counted {
+	n := countsOf(c.Items)
+	return Counted{n.messages, n.turns, n.groups, n.toolCalls}
+}
+
+// Holds answers a predicate for a conversation without overhead.
+func (p Predicate) Holds(c Conversation) bool { return p.holds(c.Tokens(), countsOf(c.Items)) }
+
 // CallPoint applies the plan once to the whole conversation, as a hook does.
 func (p Plan) CallPoint(ctx context.Context, c Conversation) Outcome {
 	r := newReplay(p, c, 0)
@@ -28,10 +47,11 @@ func RunStepOpening(ctx context.Context, compactor Compactor, c Conversation, ta
 	p := protection{opening: opening, window: target * 5 / 2, target: target}
 	if !c.unprotected {
 		c.Items = Plan{Chain: Chain{{Compactor: compactor}}}.recognized(c.Items)
+		groupItems(c.Items, c.Counter, share(p.window, longestLedShare))
 	}
 	c.Items, c.target = append([]Item(nil), c.Items...), target
 	p.apply(c)
-	return Step{Compactor: compactor}.run(ctx, c, target)
+	return Step{Compactor: compactor}.run(ctx, c, Goal{Tokens: target})
 }
 
 // Groups returns the group of every item, as a replay in a window of so many tokens sees them.

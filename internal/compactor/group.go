@@ -64,7 +64,7 @@ func (g *grouper) groupOf(i int) int {
 	case ToolCall:
 		return g.call(i)
 	case Assistant:
-		if g.joins(i) && (g.led || g.pending > 0) {
+		if it.Mark == "" && g.joins(i) && (g.led || g.pending > 0) {
 			return g.current
 		}
 		g.current = -1
@@ -113,11 +113,18 @@ func (g *grouper) call(i int) int {
 		return g.current
 	}
 	first := i
-	if i > 0 && g.items[i-1].Role == Assistant && len(g.items[i-1].Calls) == 0 && g.items[i-1].group == i-1 {
+	if i > 0 && g.isPreface(i-1) {
 		first = i - 1
 	}
 	g.begin(first, false)
 	return first
+}
+
+// isPreface reports whether item i is a message that belongs to a call directly behind it. What stands for an earlier group
+// is none.
+func (g *grouper) isPreface(i int) bool {
+	it := g.items[i]
+	return it.Role == Assistant && len(it.Calls) == 0 && it.group == i && it.Mark == ""
 }
 
 func (g *grouper) begin(group int, led bool) {

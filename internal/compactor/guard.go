@@ -42,12 +42,15 @@ func (ch changes) none() bool {
 // compare finds what became of every item.
 func compare(before, after Conversation) changes {
 	ch := changes{survivors: make([]int, len(before.Items))}
-	next := 0
+	next, added := 0, 0
 	for i := range before.Items {
 		ch.survivors[i] = -1
+		if before.Items[i].Source == Added {
+			added = i + 1
+		}
 	}
 	for j := range after.Items {
-		i := find(before.Items, next, after.Items[j])
+		i := find(before.Items, next, added, after.Items[j])
 		switch {
 		case i >= 0:
 			ch.survivors[i] = j
@@ -70,9 +73,13 @@ func compare(before, after Conversation) changes {
 }
 
 // find returns the first index from next on of the item that it stands for, or -1. An added item stands for one with the
-// same text.
-func find(items []Item, next int, it Item) int {
-	for i := next; i < len(items); i++ {
+// same text; there is none from index added on.
+func find(items []Item, next, added int, it Item) int {
+	end := len(items)
+	if it.Source == Added {
+		end = added
+	}
+	for i := next; i < end; i++ {
 		if items[i].Source == it.Source && (it.Source != Added || items[i].Text == it.Text) {
 			return i
 		}
@@ -162,21 +169,21 @@ func malformed(items []Item) bool {
 		if it.Role != User && it.Role != Assistant || strings.TrimSpace(it.Text) == "" || len(it.Calls) > 0 || it.Answers != "" {
 			return true
 		}
-		if i+1 < len(items) && insideGroup(items, i, i+1) {
+		if i+1 < len(items) && insideGroup(items[:i], items[i+1]) {
 			return true
 		}
 	}
 	return false
 }
 
-// insideGroup reports whether what is added before index at, or stands there, tears a group apart. Next is the index of the
-// item behind it.
-func insideGroup(items []Item, at, next int) bool {
-	if items[next].Role == ToolResult && items[next].group != items[next].Source {
+// insideGroup reports whether what is added between the items before and the next one tears a group apart.
+func insideGroup(before []Item, next Item) bool {
+	if next.Role == ToolResult && next.group != next.Source {
 		return true
 	}
-	for at > 0 && items[at-1].Source == Added {
-		at--
+	last := len(before) - 1
+	for last >= 0 && before[last].Source == Added {
+		last--
 	}
-	return at > 0 && sameGroup(items[at-1], items[next])
+	return last >= 0 && sameGroup(before[last], next)
 }

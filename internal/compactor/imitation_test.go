@@ -65,7 +65,7 @@ func TestQuotesAndTheirFramesStayWithinTheirShare(t *testing.T) {
 }
 
 func TestStepsThatAlwaysRunKeepAConversationValid(t *testing.T) {
-	always := compactor.Condition{Always: true}
+	always := compactor.Condition{When: compactor.Predicate{Kind: compactor.Always}}
 	w := sliding()
 	plan := defaults(4000)
 	plan.Chain = compactor.Chain{{Compactor: w, Condition: always}, {Compactor: w, Condition: always}, {Compactor: pruning(), Condition: always}}

@@ -76,6 +76,8 @@ type structure struct {
 	anchored bool
 	// past is what an omission note stands for, on the note or on the user item it is merged into.
 	past past
+	// instead is, of an added item, one more than the Source of the first item it took the place of; 0 for a note.
+	instead int
 }
 
 // AfterPrefix stands between a prefix and the text it is merged with.
@@ -99,6 +101,12 @@ func (i Item) stays() bool { return i.Pinned || i.kept || i.anchored }
 
 // said reports whether the user wrote the item: a user item that no compactor made.
 func (i Item) said() bool { return i.Role == User && i.Mark == "" }
+
+// isNote reports whether the item is a note about removed items. One with a note merged into it is not.
+func (i Item) isNote() bool { return i.Role == User && i.Prefix == "" && i.past.removed > 0 }
+
+// callsTools reports whether the item holds calls that the client answers.
+func (i Item) callsTools() bool { return len(i.Calls) > 0 && i.Role != Opaque }
 
 // Call is one tool call.
 type Call struct {

@@ -7,8 +7,6 @@ type layout struct {
 	// fixed items stay in any case. fixedSize is theirs.
 	fixed     []bool
 	fixedSize Size
-	// note marks earlier notes: they are lifted out of whatever they stand in.
-	note []bool
 	// turns are those before the task, oldest first; steps are the groups of the task.
 	turns []turn
 	steps []unit
@@ -24,19 +22,6 @@ type turn struct {
 	opener int
 }
 
-// unit is a group, or a user item.
-type unit struct {
-	items []int
-	size  Size
-	step  bool // a model's or a tool's, not a system item
-}
-
-func (u unit) keepIn(keep []bool) {
-	for _, i := range u.items {
-		keep[i] = true
-	}
-}
-
 func (t turn) keepIn(keep []bool) {
 	t.user.keepIn(keep)
 	for _, step := range t.steps {
@@ -46,34 +31,22 @@ func (t turn) keepIn(keep []bool) {
 
 func (t turn) size() Size { return t.user.size.Plus(sizeOfUnits(t.steps)) }
 
-func sizeOfUnits(units []unit) Size {
-	var sum Size
-	for _, u := range units {
-		sum = sum.Plus(u.size)
-	}
-	return sum
-}
-
-// layOut sorts the items into turns and steps. A group belongs where its first item stands.
-func layOut(c Conversation, name string) layout {
-	l := layout{
-		fixed: make([]bool, len(c.Items)), note: make([]bool, len(c.Items)),
-		task: newestSaid(c.Items), turns: []turn{{opener: -1}},
-	}
+// layOut sorts the items into turns and steps, those that are lifted left out. A group belongs where its first item stands.
+func layOut(c Conversation, lifts func(Item) bool) layout {
+	l := layout{fixed: make([]bool, len(c.Items)), task: newestSaid(c.Items), turns: []turn{{opener: -1}}}
 	homes := map[int]*unit{}
 	inTask := l.task < 0
 	var units []*unit
 	var past []int // for each unit its turn, or -1 for the task
 	for i, it := range c.Items {
 		switch {
-		case it.Role == User && it.Mark == name:
-			l.note[i] = true
+		case lifts(it):
 		case it.said() && i != l.task:
 			l.turns = append(l.turns, turn{opener: i})
 			if it.stays() {
 				l.fix(c, i)
 			} else {
-				l.turns[len(l.turns)-1].user = unit{items: []int{i}, size: it.Size}
+				l.turns[len(l.turns)-1].user.add(i, it)
 			}
 		case it.Pinned || i == l.task || !c.unprotected && it.Mark != "" && it.Role == User:
 			l.fix(c, i)
@@ -81,7 +54,7 @@ func layOut(c Conversation, name string) layout {
 		case it.Source != Added && homes[it.group] != nil:
 			homes[it.group].add(i, it)
 		default:
-			u := &unit{step: it.Role != System && it.Role != Opaque}
+			u := &unit{role: it.Role}
 			u.add(i, it)
 			if it.Source != Added {
 				homes[it.group] = u
@@ -96,11 +69,6 @@ func layOut(c Conversation, name string) layout {
 	}
 	l.assign(c, units, past)
 	return l
-}
-
-func (u *unit) add(i int, it Item) {
-	u.items = append(u.items, i)
-	u.size = u.size.Plus(it.Size)
 }
 
 func (l *layout) fix(c Conversation, i int) {
@@ -136,22 +104,8 @@ func (l *layout) loose(c Conversation, u unit, past int) bool {
 	return past == 0 || past < 0 && c.Items[u.items[0]].Role != Assistant
 }
 
-// notePlace returns the index before which the note goes: where the first removed item stood, but behind the opening. The
-// task is to be the last thing the user said.
-func (l layout) notePlace(c Conversation, removed []int) int {
-	if c.unprotected {
-		return l.originalPlace(c, removed)
-	}
-	place := removed[0]
-	for i := place; i < len(c.Items); i++ {
-		if c.Items[i].opening && c.Items[i].Pinned && i != l.task {
-			place = i + 1
-		}
-	}
-	return place
-}
-
-// originalPlace is Haystack's: after the task when one of its steps is gone, else after the leading system items.
+// originalPlace returns where Haystack puts the note: after the task when one of its steps is gone, else after the leading
+// system items.
 func (l layout) originalPlace(c Conversation, removed []int) int {
 	head := 0
 	for head < len(c.Items) && c.Items[head].head {
@@ -163,4 +117,33 @@ func (l layout) originalPlace(c Conversation, removed []int) int {
 		}
 	}
 	return head
+}
+
+// keepLastStep keeps the newest step of the past with its question, while the task has none of its own: an agent that is
+// told to go on must know what it did last. All that is kept may have so many tokens.
+func (l layout) keepLastStep(c Conversation, keep []bool, most int) {
+	if slices.ContainsFunc(l.steps, unit.step) {
+		return
+	}
+	for _, turn := range slices.Backward(l.turns) {
+		last := len(turn.steps) - 1
+		if last < 0 {
+			continue
+		}
+		step := turn.steps[last]
+		if keep[step.items[0]] {
+			return
+		}
+		kept := step.size.Plus(turn.user.size)
+		for i := range keep {
+			if keep[i] {
+				kept = kept.Plus(c.Items[i].Size)
+			}
+		}
+		if c.Counter.Tokens(kept) < most {
+			step.keepIn(keep)
+			turn.user.keepIn(keep)
+		}
+		return
+	}
 }

@@ -56,7 +56,7 @@ func pastOf(items []Item, keep []bool) past {
 		p.quotes = append(p.quotes, it.past.quotes...)
 		p.images += it.past.images
 		switch {
-		case keep[i] || it.Role == User && it.Prefix == "" && it.past.removed > 0:
+		case keep[i] || it.isNote():
 		case it.said():
 			p.removed++
 			p.quotes = append(p.quotes, quotable(it))
@@ -169,7 +169,7 @@ func (n Note) put(c Conversation, items []Item, place int, note Item) []Item {
 			return items
 		}
 	}
-	for place < len(items) && (items[place].Role == ToolResult || insideGroup(items, place, place)) {
+	for place < len(items) && (items[place].Role == ToolResult || insideGroup(items[:place], items[place])) {
 		place++
 	}
 	return slices.Insert(items, place, note)
@@ -197,8 +197,19 @@ func (c Conversation) unmerged(it Item) Item {
 	return c.measured(it)
 }
 
-// recognize finds out whether a text that came back in the client's own history is a note of this template, to its last
-// character.
+// marked returns the item with a mark when it is a note of this template that came back in the client's own history.
+func (n Note) marked(item Item, mark string) (Item, bool) {
+	if item.Role != User || item.Name != "" || !item.Media.Empty() {
+		return item, false
+	}
+	p, ok := n.recognize(item.Text)
+	if ok {
+		item.Mark, item.past = mark, p
+	}
+	return item, ok
+}
+
+// recognize finds out whether a text is a note of this template, to its last character.
 func (n Note) recognize(text string) (past, bool) {
 	removed, rest, ok := n.cutTemplate(text)
 	if !ok || n.Template == "" {

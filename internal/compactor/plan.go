@@ -30,6 +30,9 @@ type Outcome struct {
 	// Savings are the tokens saved by each compactor over all call points, in the order of their first effect. They add up
 	// to Before - After.
 	Savings []Saving
+	// Steps has an entry for each step of the chain that ran, in the order of the chain. Their Tokens add up to Before - After,
+	// too.
+	Steps []StepTotal
 	// Reports has an entry for each step that ran at the present call point.
 	Reports []Report
 	// TargetMissed reports that the chain ran at the present call point and left more than the target.
@@ -51,12 +54,14 @@ type Saving struct {
 func (p Plan) Threshold(requestedOutput int) (int, bool) {
 	trigger := p.Budget.Limits(requestedOutput).Trigger
 	for _, step := range p.Chain {
-		switch c := step.Condition; {
-		case c.Always:
-			return 0, false
-		case !c.Never && c.own():
-			trigger = min(trigger, c.Trigger)
+		if !step.Condition.own() {
+			continue
 		}
+		from, known := step.Condition.from()
+		if !known {
+			return 0, false
+		}
+		trigger = min(trigger, from)
 	}
 	return max(0, trigger-p.Budget.overheadUnit()), true
 }
@@ -67,17 +72,5 @@ func (p Plan) Threshold(requestedOutput int) (int, bool) {
 //
 // c must come from NewConversation. requestedOutput is in tokens; 0 when the request names no limit.
 func (p Plan) Replay(ctx context.Context, c Conversation, requestedOutput int) Outcome {
-	r := newReplay(p, c, requestedOutput)
-	for i, item := range r.input {
-		if ctx.Err() != nil {
-			break
-		}
-		if i > 0 && item.ModelMade() && !r.input[i-1].ModelMade() {
-			r.callPoint(ctx)
-		}
-		r.append(item)
-	}
-	r.present = true
-	r.callPoint(ctx)
-	return r.outcome()
+	return newReplay(p, c, requestedOutput).walk(ctx)
 }

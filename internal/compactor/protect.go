@@ -48,14 +48,22 @@ func keepNewest(items []Item) {
 	}
 }
 
-// newestGroup returns an item of the group that the next one may join: system and unknown items do not end it.
+// newestGroup returns an item of the group that the next one may join: the one that began last. System and unknown items do
+// not end it, and neither does the late result of an earlier call.
 func newestGroup(items []Item) Item {
-	for i := len(items) - 1; i >= 0; i-- {
-		if items[i].Source != Added && items[i].Role != System && items[i].Role != Opaque {
-			return items[i]
+	newest := -1
+	for i, it := range items {
+		if it.Source == Added || it.Role == System || it.Role == Opaque {
+			continue
+		}
+		if newest < 0 || it.group >= items[newest].group {
+			newest = i
 		}
 	}
-	return items[len(items)-1]
+	if newest < 0 {
+		return items[len(items)-1]
+	}
+	return items[newest]
 }
 
 // anchor keeps what is in a group with a pinned item.

@@ -62,21 +62,42 @@ func randomPlan(r *rand.Rand) compactor.Plan {
 	note := sliding().Note
 	note.Placement = compactor.Placement(r.IntN(3))
 	note.QuoteShare = []float64{0, 0.1, 0.3}[r.IntN(3)]
-	steps := []compactor.Step{
-		{Compactor: compactor.ToolResultCap{MaxTokens: 20 + r.IntN(200), HeadShare: r.Float64()}},
-		{Compactor: compactor.ToolResultCap{MaxTokens: 20 + r.IntN(200), HeadShare: r.Float64()}, Condition: compactor.Condition{Always: true}},
-		{Compactor: compactor.ToolResultPruning{MinKeepSteps: 1 + r.IntN(3), MinTokens: r.IntN(50), Placeholder: "[removed]"}},
-		{Compactor: compactor.SlidingWindow{MinKeepSteps: r.IntN(3), PartialTurns: r.IntN(2) == 0, Note: note}},
-		{Compactor: compactor.SlidingWindow{MinKeepSteps: 1, Note: note}, Condition: compactor.Condition{Trigger: 600, Target: 400}},
-		{Compactor: wrong(r.IntN(wrongs))},
-	}
 	plan.Chain = nil
 	for range 1 + r.IntN(4) {
-		plan.Chain = append(plan.Chain, steps[r.IntN(len(steps))])
+		plan.Chain = append(plan.Chain, compactor.Step{Compactor: randomCompactor(r, note), Condition: randomCondition(r)})
 	}
 	plan.ProtectOpening = r.IntN(2) == 0
 	plan.RunAll = r.IntN(4) == 0
 	return plan
+}
+
+// randomCompactor returns one of all there are, and now and then one that misbehaves.
+func randomCompactor(r *rand.Rand, note compactor.Note) compactor.Compactor {
+	all := []compactor.Compactor{
+		compactor.ToolResultCap{MaxTokens: 20 + r.IntN(200), HeadShare: r.Float64()},
+		compactor.ToolResultPruning{MinKeepSteps: 1 + r.IntN(3), MinTokens: r.IntN(50), Placeholder: "[removed]"},
+		compactor.SlidingWindow{MinKeepSteps: r.IntN(3), PartialTurns: r.IntN(2) == 0, Note: note},
+		wrong(r.IntN(wrongs)),
+	}
+	all = append(all, groupCompactors(r, note)...)
+	return all[r.IntN(len(all))]
+}
+
+// groupCompactors returns one of each of the compactors that remove or replace whole groups.
+func groupCompactors(r *rand.Rand, note compactor.Note) []compactor.Compactor {
+	truncation := compactor.Truncation{MinKeepGroups: r.IntN(6), Note: note}
+	last, most := truncation, truncation
+	messages := r.IntN(30)
+	last.KeepLastMessages, most.MaxMessages = &messages, &messages
+	return []compactor.Compactor{
+		compactor.SlidingWindow{Unit: compactor.UnitTurns, MinKeepTurns: r.IntN(3), Note: note},
+		compactor.SlidingWindow{Unit: compactor.UnitGroups, KeepLastGroups: r.IntN(10), Note: note},
+		truncation, last, most,
+		compactor.ToolCallRemoval{KeepLastToolGroups: r.IntN(3), Note: note},
+		compactor.ToolResultCollapse{
+			Format: compactor.CollapseFormat(r.IntN(3)), KeepLastToolGroups: r.IntN(3), MinKeepGroups: r.IntN(6), MaxChars: 50 + r.IntN(500),
+		},
+	}
 }
 
 // wrong is a compactor that misbehaves.
@@ -86,7 +107,7 @@ const wrongs = 9
 
 func (wrong) Name() string { return "wrong" }
 
-func (w wrong) Compact(_ context.Context, c compactor.Conversation, _ int) (compactor.Conversation, error) {
+func (w wrong) Compact(_ context.Context, c compactor.Conversation, _ compactor.Goal) (compactor.Conversation, error) {
 	items := append([]compactor.Item(nil), c.Items...)
 	n := len(items)
 	switch {
@@ -146,8 +167,11 @@ func FuzzReplay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b uint64) {
 		r := rand.New(rand.NewPCG(a, b))
-		h, plan := randomHistory(r), randomPlan(r)
+		h, plan, check := randomHistory(r), randomPlan(r), checkValid
+		if a%2 == 1 {
+			h, check = randomResponses(b), checkResponses
+		}
 		in := h.conversation(r.IntN(300))
-		checkValid(t, in, plan.Replay(context.Background(), in, r.IntN(500)))
+		check(t, in, plan.Replay(context.Background(), in, r.IntN(500)))
 	})
 }

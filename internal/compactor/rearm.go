@@ -21,16 +21,24 @@ func (r *rearm) due(tokens int) bool {
 }
 
 // after takes note of a run. One that left more than the target is followed by the next a gap later, at the hard limit at
-// the latest; one that changed nothing by the next 1, 2, 4, ... call points later, whatever the size.
+// the latest.
 func (r *rearm) after(changed bool, tokens int, limits Limits) {
+	r.backOff(changed)
 	if !changed {
-		r.wait = max(1, 2*r.wait)
-		r.skip = r.wait - 1
 		return
 	}
-	r.wait, r.skip = 0, 0
 	r.threshold = limits.Trigger
 	if tokens > limits.Target {
 		r.threshold = max(limits.Trigger, min(limits.Hard, tokens+limits.gap()))
 	}
+}
+
+// backOff lets the next run wait when one changed nothing: 1, 2, 4, ... call points, whatever the size.
+func (r *rearm) backOff(changed bool) {
+	if changed {
+		r.wait, r.skip = 0, 0
+		return
+	}
+	r.wait = max(1, 2*r.wait)
+	r.skip = r.wait - 1
 }

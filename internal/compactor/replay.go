@@ -12,8 +12,8 @@ type replay struct {
 	input  []Item
 
 	state    Conversation
-	size     Size // of the state's items
-	overhead int  // tokens to add to the state's: the overhead, and what rounding adds to it and the head
+	totals       // of the state's items
+	overhead int // tokens to add to the state's: the overhead, and what rounding adds to it and the head
 
 	appended  int  // items so far
 	protected bool // the state's pins are those of this call point
@@ -22,6 +22,7 @@ type replay struct {
 	present   bool // this is the last call point
 	out       Outcome
 	saved     []savedSize
+	removedBy map[int]string // compactors by the index of what they removed; nil unless an explanation is wanted
 }
 
 // roomToGrow is the number of items that a state can take after a cut before it has to be copied.
@@ -30,14 +31,14 @@ const roomToGrow = 64
 // stepState is what a step with a condition of its own remembers.
 type stepState struct {
 	rearm
-	target int // tokens, overhead included
-	seen   int // items of the request that the step has looked at
+	seen  int // items of the request that the step has looked at
+	total StepTotal
 }
 
 // savedSize is what one run of a step saved.
 type savedSize struct {
-	compactor string
-	size      Size
+	step int // in the chain
+	size Size
 }
 
 // recognizer is a compactor that knows its own marks when a client sends them back as part of its history.
@@ -51,20 +52,18 @@ func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
 		r.limits = p.Budget.limits(requestedOutput)
 	} else {
 		r.input = p.recognized(c.Items)
-		if slices.ContainsFunc(r.input, func(it Item) bool { return it.Role == Reasoning }) {
+		if slices.ContainsFunc(r.input, func(it Item) bool { return it.Role == Reasoning || it.Role == Assistant && it.Mark != "" }) {
 			groupItems(r.input, c.Counter, share(r.limits.Window, longestLedShare))
 		}
 		r.overhead = roundedOverhead(p.Budget, c)
 	}
 	r.state = c.with(make([]Item, 0, len(c.Items)))
-	r.state.target = r.limits.Target
+	r.state.target, r.state.gap = r.limits.Target, r.limits.gap()
 	r.chain = rearm{threshold: r.limits.Trigger}
 	r.steps = make([]stepState, len(p.Chain))
 	for i, step := range p.Chain {
-		r.steps[i] = stepState{rearm: rearm{threshold: step.Condition.Trigger}, target: step.Condition.Target}
-		if !step.Condition.own() {
-			r.steps[i].target = r.limits.Target
-		}
+		r.steps[i].threshold = step.Condition.Trigger
+		r.steps[i].total.Compactor = step.Name()
 	}
 	r.out = Outcome{Limits: r.limits, Before: c.Counter.Tokens(c.Size().Plus(c.Overhead))}
 	return r
@@ -102,9 +101,25 @@ func (p Plan) recognized(items []Item) []Item {
 	return marked
 }
 
+// walk passes all call points, the present one last.
+func (r *replay) walk(ctx context.Context) Outcome {
+	for i, item := range r.input {
+		if ctx.Err() != nil {
+			break
+		}
+		if i > 0 && item.ModelMade() && !r.input[i-1].ModelMade() {
+			r.callPoint(ctx)
+		}
+		r.append(item)
+	}
+	r.present = true
+	r.callPoint(ctx)
+	return r.outcome()
+}
+
 func (r *replay) append(item Item) {
 	r.state.Items = append(r.state.Items, item)
-	r.size = r.size.Plus(item.Size)
+	r.totals = r.plus(item.totals())
 	r.appended++
 }
 
@@ -134,37 +149,49 @@ func (r *replay) callPoint(ctx context.Context) {
 
 // due reports whether step i runs now.
 func (r *replay) due(i int, started bool) bool {
-	condition, state := r.plan.Chain[i].Condition, &r.steps[i]
+	condition := r.plan.Chain[i].Condition
 	switch {
-	case condition.Never:
-		return false
+	case condition.When.Kind != "":
+		return r.steps[i].due(r.tokens()) && condition.When.holds(r.tokens(), r.counts)
 	case condition.own():
-		return state.due(r.tokens())
+		return r.steps[i].due(r.tokens())
 	default:
-		return started && (r.plan.RunAll || r.tokens() > state.target)
+		return started && (r.plan.RunAll || r.tokens() > r.limits.Target)
 	}
 }
 
 // run applies step i to the state and reports whether it changed anything.
 func (r *replay) run(ctx context.Context, i int) bool {
-	step, state := r.plan.Chain[i], &r.steps[i]
+	step, seen := r.plan.Chain[i], r.seen(i)
 	overhead := r.tokens() - r.state.Counter.Tokens(r.size)
-	seen := r.seen(i)
-	after, report := step.run(ctx, r.before(seen), state.target-overhead)
+	before := r.before(seen)
+	after, report := step.run(ctx, before, step.Condition.goal(r.limits.Target, overhead))
+	r.steps[i].total.count(report)
 	if r.present {
 		r.out.Reports = append(r.out.Reports, report)
 	}
 	changed := report.Result == Compacted
 	if changed {
+		r.trace(before.Items, after.Items, step.Name())
 		r.take(after.Items, seen, report)
-		r.saved = append(r.saved, savedSize{compactor: step.Name(), size: report.saved})
+		r.saved = append(r.saved, savedSize{step: i, size: report.saved})
 		r.out.New = r.out.New || r.present
 	}
-	state.seen = r.appended
+	r.steps[i].seen = r.appended
 	if step.Condition.own() && !r.state.unprotected && !r.looksOnce(i) {
-		state.after(changed, r.tokens(), Limits{Hard: r.limits.Hard, Trigger: step.Condition.Trigger, Target: state.target})
+		r.rearm(i, changed)
 	}
 	return changed
+}
+
+// rearm decides when step i, which has a condition of its own and has just run, may run again.
+func (r *replay) rearm(i int, changed bool) {
+	condition, state := r.plan.Chain[i].Condition, &r.steps[i]
+	if condition.When.Kind != "" {
+		state.backOff(changed)
+		return
+	}
+	state.after(changed, r.tokens(), Limits{Hard: r.limits.Hard, Trigger: condition.Trigger, Target: condition.Target})
 }
 
 // take puts what a step made of the state's items from one on in their place. Without a change of their number they are
@@ -177,6 +204,7 @@ func (r *replay) take(items []Item, from int, report Report) {
 	}
 	all := make([]Item, 0, from+len(items)+min(roomToGrow, len(r.input)-r.appended))
 	r.state = r.state.with(append(append(all, r.state.Items[:from]...), items...))
+	r.counts = countsOf(r.state.Items)
 }
 
 // oneByOne is a compactor that looks at each item by itself: what it left alone once it leaves alone again.
@@ -197,27 +225,31 @@ func (r *replay) seen(i int) int {
 
 func (r *replay) looksOnce(i int) bool {
 	_, ok := r.plan.Chain[i].Compactor.(oneByOne)
-	return ok && r.plan.Chain[i].Condition.Always
+	condition := r.plan.Chain[i].Condition
+	return ok && condition.When.Kind == Always && condition.Until.Kind == ""
 }
 
 // before returns the state from an item on, with its pins. Those of the whole state are set once per call point, unless
 // a look at the newest items only comes between.
 func (r *replay) before(seen int) Conversation {
-	p := protection{opening: r.plan.ProtectOpening, window: r.limits.Window, target: r.limits.Target}
 	if seen > 0 {
 		newest := r.state.with(r.state.Items[seen:])
-		p.apply(newest)
+		r.protection().apply(newest)
 		r.protected = false
 		return newest
 	}
 	if !r.protected {
-		expired := p.apply(r.state)
+		expired := r.protection().apply(r.state)
 		r.protected = true
 		if r.present {
 			r.out.PinnedExpired = expired
 		}
 	}
 	return r.state
+}
+
+func (r *replay) protection() protection {
+	return protection{opening: r.plan.ProtectOpening, window: r.limits.Window, target: r.limits.Target}
 }
 
 func (r *replay) endChain(changed bool) {
@@ -248,11 +280,21 @@ func (r *replay) outcome() Outcome {
 	size := sizeOf(r.input).Plus(r.state.Overhead)
 	for _, saved := range r.saved {
 		left := size.Minus(saved.size)
-		r.out.save(saved.compactor, counter.Tokens(size)-counter.Tokens(left))
+		r.save(saved.step, counter.Tokens(size)-counter.Tokens(left))
 		size = left
 	}
 	r.out.After = counter.Tokens(size)
+	for _, step := range r.steps {
+		if step.total.Runs > 0 {
+			r.out.Steps = append(r.out.Steps, step.total)
+		}
+	}
 	return r.out
+}
+
+func (r *replay) save(step, tokens int) {
+	r.steps[step].total.Tokens += tokens
+	r.out.save(r.steps[step].total.Compactor, tokens)
 }
 
 func (o *Outcome) save(compactor string, tokens int) {

@@ -1,41 +1,115 @@
 package compactor
 
-import "context"
+import (
+	"context"
+	"sort"
+)
 
-// SlidingWindow removes the oldest turns, then the oldest steps of the current task, and puts a note in their place. With
-// MinKeepSteps, a plain note and no partial turns it follows Haystack's SlidingWindow.
+// SlidingWindow removes the oldest part of a conversation and puts a note in its place.
 type SlidingWindow struct {
-	// MinKeepSteps is the number of newest steps of the task that stay whatever their size.
+	// Unit is what is removed at a time. The fields below say for which unit they hold.
+	Unit Unit
+	// MinKeepSteps is, of UnitSteps, the number of newest steps of the task that stay whatever their size; 0 keeps none.
 	MinKeepSteps int
-	// PartialTurns keeps of the turn that does not fit whole the user item and as many of its newest steps as fit. Without
-	// it a long task of the agent is gone as a whole once the user says "continue".
+	// PartialTurns keeps, of UnitSteps, the user item of the turn that does not fit whole and as many of its newest steps
+	// as fit; with MinKeepSteps also the newest one that does not, as long as the trigger is not reached, while the task has
+	// no step of its own. Without it a long task of the agent is gone as a whole once the user says "continue".
 	PartialTurns bool
+	// MinKeepTurns is, of UnitTurns, the number of newest turns that stay; 0 keeps none.
+	MinKeepTurns int
+	// KeepLastGroups is, of UnitGroups, the number of newest groups that stay, system items not counted.
+	KeepLastGroups int
 	// Note stands for what was removed.
 	Note Note
 }
 
+// Unit is what a sliding window removes at a time.
+type Unit uint8
+
+// The units.
+const (
+	// UnitSteps removes the oldest turns, then the oldest steps of the current task. With MinKeepSteps, a plain note and no
+	// partial turns it follows Haystack's SlidingWindow.
+	UnitSteps Unit = iota
+	// UnitTurns removes whole turns, oldest first, until the goal is reached. What stands before the first user item stays.
+	// It follows the SlidingWindow of Agent Framework for .NET and Go, which has no note.
+	UnitTurns
+	// UnitGroups removes all groups but the newest, whatever the goal. It follows the SlidingWindow of Agent Framework for
+	// Python, which has no note and lets a user item go before the answers to it.
+	UnitGroups
+)
+
 // Name returns sliding_window.
 func (SlidingWindow) Name() string { return "sliding_window" }
 
-// Compact removes what does not fit. The note is paid for out of the target, unless it quotes nothing: then it is as small,
-// and as little accounted for, as in the original.
-func (w SlidingWindow) Compact(_ context.Context, c Conversation, target int) (Conversation, error) {
-	if c.Tokens() <= target {
+// Compact removes what does not fit.
+func (w SlidingWindow) Compact(_ context.Context, c Conversation, goal Goal) (Conversation, error) {
+	if goal.reachedBy(c) {
 		return c, nil
 	}
-	layout := layOut(c, w.Name())
-	quotes := share(c.target, w.Note.QuoteShare)
-	result, reserve := c, 0
-	for range 3 {
-		keep := w.choose(c, layout, target-reserve)
-		result = w.rebuild(c, layout, keep, quotes)
-		over := result.Tokens() - target
-		if over <= 0 || w.Note.QuoteShare == 0 || w.Note.silent() {
-			break
-		}
-		reserve += over
+	r := removal{conversation: c, note: w.Note, mark: w.Name(), quotes: share(c.target, w.Note.QuoteShare)}
+	switch w.Unit {
+	case UnitTurns:
+		return r.oldestFirst(w.oldTurns(c), goal), nil
+	case UnitGroups:
+		units := unitsOf(c)
+		return r.oldestFirst(leavingOldest(c, units, older(units, w.KeepLastGroups, notSystem)), Goal{}), nil
+	default:
+		return w.steps(r, goal), nil
 	}
-	return result, nil
+}
+
+// oldTurns returns the turns that may go, each as a unit.
+func (w SlidingWindow) oldTurns(c Conversation) []unit {
+	turns := turnsOf(unitsOf(c))
+	if len(turns) > 0 && !turns[0][0].said {
+		turns = turns[1:]
+	}
+	var old []unit
+	for _, turn := range turns[:max(0, len(turns)-w.MinKeepTurns)] {
+		var whole unit
+		for _, u := range leaving(turn, len(turn)) {
+			whole.items = append(whole.items, u.items...)
+			whole.totals = whole.plus(u.totals)
+		}
+		old = append(old, whole)
+	}
+	return old
+}
+
+// steps removes turns, then steps of the task.
+func (w SlidingWindow) steps(r removal, goal Goal) Conversation {
+	c := r.conversation
+	l := layOut(c, r.lifts)
+	if c.unprotected {
+		r.place = func(removed []int) int { return l.originalPlace(c, removed) }
+	}
+	target := w.target(c, l, goal)
+	return r.fit(goal, func(reserve int) choice {
+		keep := w.choose(c, l, target-reserve)
+		if w.PartialTurns && w.MinKeepSteps > 0 && goal.until.Kind == "" {
+			l.keepLastStep(c, keep, target+c.gap)
+		}
+		return choice{keep: keep}
+	})
+}
+
+// target returns the tokens that the items may have. Where something else than tokens decides it is the largest number at
+// which enough is gone.
+func (w SlidingWindow) target(c Conversation, l layout, goal Goal) int {
+	if goal.until.Kind == "" {
+		return goal.Tokens
+	}
+	tokens := c.Tokens()
+	return tokens - sort.Search(tokens, func(less int) bool {
+		var left totals
+		for i, kept := range w.choose(c, l, tokens-less) {
+			if kept {
+				left = left.plus(c.Items[i].totals())
+			}
+		}
+		return goal.reached(c.Counter.Tokens(left.size), left.counts)
+	})
 }
 
 // choose returns which items stay.
@@ -55,7 +129,7 @@ func (w SlidingWindow) choose(c Conversation, l layout, target int) []bool {
 	left := w.MinKeepSteps
 	for i := len(l.steps) - 1; i >= 0 && left > 0; i-- {
 		l.steps[i].keepIn(keep)
-		if l.steps[i].step {
+		if l.steps[i].step() {
 			left--
 		}
 	}
@@ -103,51 +177,5 @@ func keepNewestUnits(c Conversation, keep []bool, units []unit, available int) i
 	return spent
 }
 
-// rebuild returns the conversation without the items that go, a note in their place.
-func (w SlidingWindow) rebuild(c Conversation, l layout, keep []bool, quotes int) Conversation {
-	var removed []int
-	onlyNotes := true
-	for i := range c.Items {
-		if !keep[i] {
-			removed = append(removed, i)
-			onlyNotes = onlyNotes && l.note[i]
-		}
-	}
-	if len(removed) == 0 || onlyNotes && !w.Note.silent() {
-		return c
-	}
-	items := make([]Item, 0, len(c.Items)-len(removed)+1)
-	at := l.notePlace(c, removed)
-	place := -1
-	for i := range c.Items {
-		if i == at {
-			place = len(items)
-		}
-		if keep[i] {
-			items = append(items, c.unmerged(c.Items[i]))
-		}
-	}
-	if place < 0 {
-		place = len(items)
-	}
-	if w.Note.silent() {
-		return c.with(items)
-	}
-	past := pastOf(c.Items, keep)
-	if c.unprotected {
-		past.removed = len(removed)
-	}
-	return c.with(w.Note.put(c, items, place, w.Note.item(c, past, quotes, w.Name())))
-}
-
 // recognize marks a note that came back in the client's own history.
-func (w SlidingWindow) recognize(item Item) (Item, bool) {
-	if item.Role != User || item.Name != "" || !item.Media.Empty() {
-		return item, false
-	}
-	p, ok := w.Note.recognize(item.Text)
-	if ok {
-		item.Mark, item.past = w.Name(), p
-	}
-	return item, ok
-}
+func (w SlidingWindow) recognize(item Item) (Item, bool) { return w.Note.marked(item, w.Name()) }

@@ -18,7 +18,8 @@ func compact(h *history, target int, edit func(*compactor.SlidingWindow)) (compa
 	return compactor.RunStep(context.Background(), w, h.conversation(0), target)
 }
 
-// sketch shows a conversation in one line: the role's first letter and where the item came from, n for a note.
+// sketch shows a conversation in one line: the role's first letter and where the item came from, "note" for a note, "told" for
+// what takes the place of a group.
 func sketch(c compactor.Conversation) string {
 	letters := map[compactor.Role]string{
 		compactor.System: "s", compactor.User: "u", compactor.Assistant: "a", compactor.ToolResult: "t", compactor.Opaque: "o",
@@ -28,6 +29,9 @@ func sketch(c compactor.Conversation) string {
 		word := fmt.Sprint(letters[it.Role], it.Source)
 		if it.Source == compactor.Added {
 			word = "note"
+			if it.Role == compactor.Assistant {
+				word = "told"
+			}
 		}
 		if it.Prefix != "" {
 			word = "note+" + word
@@ -250,6 +254,46 @@ func TestProtections(t *testing.T) {
 			got, _ := compact(test.build(), test.target, func(w *compactor.SlidingWindow) { w.Note.QuoteShare = 0 })
 			if sketch(got) != test.want {
 				t.Fatalf("got  %s\nwant %s", sketch(got), test.want)
+			}
+		})
+	}
+}
+
+// An agent that is told to go on must know what it did last, also when that is large.
+func TestTheNewestStepOfThePastStaysWhileItFitsBelowTheTrigger(t *testing.T) {
+	const window = 10_000 // trigger 7,000, target 4,000
+	for _, test := range []struct {
+		name string
+		step int // tokens of the newest step of the past
+		task int // steps of the task
+		kept bool
+	}{
+		{"it fits", 1500, 0, true},
+		{"it does not fit, but lies below the trigger", 5000, 0, true},
+		{"it would reach the trigger", 7000, 0, false},
+		{"the task has a step of its own", 5000, 1, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := (&history{}).user("task")
+			for range 16 {
+				h.step(400)
+			}
+			h.step(test.step).user("go on")
+			for range test.task {
+				h.step(100)
+			}
+			plan := defaults(window)
+			plan.Chain = compactor.Chain{{Compactor: sliding()}}
+			in := h.conversation(0)
+			out := plan.CallPoint(context.Background(), in)
+			if !out.Changed {
+				t.Fatal("nothing was removed")
+			}
+			if call := 1 + 2*16; holds(out.Conversation, call) != test.kept || holds(out.Conversation, call+1) != test.kept {
+				t.Errorf("kept: %t, want %t", holds(out.Conversation, call), test.kept)
+			}
+			if out.After >= out.Limits.Trigger {
+				t.Errorf("%d tokens are left, the trigger is %d", out.After, out.Limits.Trigger)
 			}
 		})
 	}

@@ -10,9 +10,9 @@ import (
 type Compactor interface {
 	// Name is the strategy's name in configuration, headers and metrics.
 	Name() string
-	// Compact returns c with its items reduced towards target tokens (the overhead is already subtracted; never negative),
-	// or c itself when nothing useful can go. It must not change c.
-	Compact(ctx context.Context, c Conversation, target int) (Conversation, error)
+	// Compact returns c with its items reduced towards the goal, or c itself when nothing useful can go. It must not change
+	// c.
+	Compact(ctx context.Context, c Conversation, goal Goal) (Conversation, error)
 }
 
 // Step is a compactor and its condition.
@@ -21,24 +21,8 @@ type Step struct {
 	Condition Condition
 }
 
-// Condition says when a step runs and where it stops. The zero value leaves both to the chain: the step runs when the chain
-// was started by the plan's trigger and the target is not reached yet.
-type Condition struct {
-	// Always runs the step at every call point, down to a target of 0 tokens. A step that looks at each item by itself sees
-	// new items only; any other waits longer and longer after it found nothing.
-	Always bool
-	// Never switches the step off.
-	Never bool
-	// Trigger is in tokens, overhead included: the step runs at or above it, whatever the chain does. 0 means the chain's.
-	Trigger int
-	// Target is where a step with a Trigger stops, in tokens, overhead included.
-	Target int
-}
-
-// own reports whether the step has a condition of its own.
-func (c Condition) own() bool { return c != Condition{} }
-
-// Chain is a list of steps in order, gentlest first.
+// Chain is a list of steps in order, gentlest first. Steps with a When of their own make a pipeline as in Agent Framework. A
+// Truncation without one at the end is its fallback: it runs when the others left more than the target.
 type Chain []Step
 
 // Report says what one step did.
@@ -98,10 +82,10 @@ func (r Result) String() string {
 }
 
 // run applies the step to c. Whatever it does wrong, the returned conversation is a valid one.
-func (s Step) run(ctx context.Context, c Conversation, target int) (Conversation, Report) {
+func (s Step) run(ctx context.Context, c Conversation, goal Goal) (Conversation, Report) {
 	report := Report{Compactor: s.Name(), Before: c.Tokens()}
 	start := time.Now()
-	after, err := s.attempt(ctx, c, max(target, 0))
+	after, err := s.attempt(ctx, c, goal)
 	report.Duration = time.Since(start)
 	report.After = report.Before
 	if err != nil {
@@ -133,11 +117,11 @@ type panicError struct{ of string }
 
 func (p *panicError) Error() string { return "compactor panicked: " + p.of }
 
-func (s Step) attempt(ctx context.Context, c Conversation, target int) (after Conversation, err error) {
+func (s Step) attempt(ctx context.Context, c Conversation, goal Goal) (after Conversation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{of: fmt.Sprintf("%T", p)}
 		}
 	}()
-	return s.Compact(ctx, c, target)
+	return s.Compact(ctx, c, goal)
 }

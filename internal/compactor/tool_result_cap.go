@@ -17,13 +17,13 @@ type ToolResultCap struct {
 // Name returns tool_result_cap.
 func (ToolResultCap) Name() string { return "tool_result_cap" }
 
-// Compact shortens giant results, oldest first, until target is reached. Results with media are left alone, since only text
+// Compact shortens giant results, oldest first, until the goal is reached. Results with media are left alone, since only text
 // can be cut.
-func (t ToolResultCap) Compact(_ context.Context, c Conversation, target int) (Conversation, error) {
-	size := c.Size()
+func (t ToolResultCap) Compact(_ context.Context, c Conversation, goal Goal) (Conversation, error) {
+	size, counts := c.Size(), countsOf(c.Items)
 	items := c.Items
 	for i := range c.Items {
-		if c.Counter.Tokens(size) <= target {
+		if goal.reached(c.Counter.Tokens(size), counts) {
 			break
 		}
 		was := c.Items[i]

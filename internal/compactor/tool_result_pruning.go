@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ToolResultPruning replaces old large tool results by a placeholder, oldest first, until the target is reached. Calls and
+// ToolResultPruning replaces old large tool results by a placeholder, oldest first, until the goal is reached. Calls and
 // ids stay. It follows Haystack's ToolResultPruning.
 type ToolResultPruning struct {
 	// MinKeepSteps is the number of newest groups of calls and results, over the whole conversation, whose results stay.
@@ -25,12 +25,12 @@ type ToolResultPruning struct {
 func (ToolResultPruning) Name() string { return "tool_result_pruning" }
 
 // Compact replaces results. What another strategy wrote is left alone, but for shortened results: once old they go too.
-func (t ToolResultPruning) Compact(_ context.Context, c Conversation, target int) (Conversation, error) {
-	tokens := c.Tokens()
+func (t ToolResultPruning) Compact(_ context.Context, c Conversation, goal Goal) (Conversation, error) {
+	tokens, counts := c.Tokens(), countsOf(c.Items)
 	keep := newestAnswered(c.Items, t.MinKeepSteps)
 	items := c.Items
 	for i := range c.Items {
-		if tokens <= target {
+		if goal.reached(tokens, counts) {
 			break
 		}
 		was := c.Items[i]
@@ -57,7 +57,12 @@ func (t ToolResultPruning) skips(result Item) bool {
 	if result.Mark != "" && result.Mark != (ToolResultCap{}).Name() {
 		return true
 	}
-	return slices.Contains(t.SkipTools, result.Tool) || slices.ContainsFunc(t.SkipTextPrefix, func(prefix string) bool {
+	return skipped(result, t.SkipTools, t.SkipTextPrefix)
+}
+
+// skipped reports whether a result is of one of the tools, or begins with one of the prefixes.
+func skipped(result Item, tools, prefixes []string) bool {
+	return slices.Contains(tools, result.Tool) || slices.ContainsFunc(prefixes, func(prefix string) bool {
 		return strings.HasPrefix(result.Text, prefix)
 	})
 }

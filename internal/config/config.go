@@ -11,7 +11,7 @@ import "time"
 type Config struct {
 	// Listen is the host:port agents connect to. Port 0 takes any free port.
 	Listen string `mapstructure:"listen"`
-	// Admin is the listener for metrics and health.
+	// Admin is the listener for metrics, health and compaction on demand.
 	Admin Admin `mapstructure:"admin"`
 	// Log says what is logged and how.
 	Log Log `mapstructure:"log"`
@@ -30,7 +30,7 @@ type Config struct {
 	Profiles []Profile `mapstructure:"profiles"`
 }
 
-// Admin is the listener that serves metrics and health.
+// Admin is the listener that serves metrics, health and compaction on demand.
 type Admin struct {
 	// Listen is a host:port. Empty means no admin listener.
 	Listen string `mapstructure:"listen"`
@@ -96,6 +96,8 @@ type Compaction struct {
 	WebSocket WebSocket `mapstructure:"websocket"`
 	// EarlyStop ends the chain once the target is met. Without it every step runs.
 	EarlyStop bool `mapstructure:"early_stop"`
+	// Fallback says what happens when the chain has run and left more than the target.
+	Fallback Fallback `mapstructure:"fallback"`
 	// Chain are the steps, gentlest first.
 	Chain []Step `mapstructure:"chain"`
 }
@@ -119,6 +121,9 @@ type Model struct {
 	// MaxInputTokens is the model's input limit, 0 for the whole window. Nil means 0, or what the built-in table says
 	// when ContextWindow is nil too.
 	MaxInputTokens *int `mapstructure:"max_input_tokens"`
+	// MaxOutputTokens is the largest output of the model, less than the context window. context_window leaves so much of
+	// the window free. Nil means 0, or what the built-in table says when ContextWindow is nil too.
+	MaxOutputTokens *int `mapstructure:"max_output_tokens"`
 	// Encoding is the name of the model's vocabulary. Empty means by the model's name.
 	Encoding string `mapstructure:"encoding"`
 	// Counter replaces the one of the profile. Empty keeps it.
@@ -181,6 +186,15 @@ type OnOverflow string
 const (
 	OverflowForward OnOverflow = "forward" // forward it: the upstream decides
 	OverflowError   OnOverflow = "error"   // answer 400 with the code context_length_exceeded
+)
+
+// Fallback says what happens when the chain has run and left more than the target.
+type Fallback string
+
+// The fallbacks.
+const (
+	NoFallback         Fallback = ""           // nothing
+	FallbackTruncation Fallback = "truncation" // the oldest groups go, the newest excepted
 )
 
 // WebSocket says what happens to a WebSocket to the responses API.

@@ -217,3 +217,5 @@ func join(section, key string) string {
 	}
 	return section + "." + key
 }
+
+func entryKey(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

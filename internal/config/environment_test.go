@@ -20,9 +20,15 @@ func TestEnvironmentWinsOverTheFile(t *testing.T) {
 	want.Compaction.Margin = Share{Percent: 1.5}
 	want.Compaction.Approximate.CharsPerToken = 3.5
 	want.Compaction.EarlyStop = false
-	want.Compaction.Chain = []Step{{When: &Condition{TokensExceed: &Share{Tokens: 1000}}, Compactor: ToolResultCap{
-		MaxTokens: Share{Tokens: 500}, HeadShare: 0.5,
-	}}}
+	want.Compaction.Fallback = FallbackTruncation
+	want.Compaction.Chain = []Step{
+		{
+			When:      &Condition{TokensExceed: &Share{Tokens: 1000}},
+			Until:     &Condition{Any: []Condition{{TokensBelow: &Share{Percent: 40}}, {Not: &Condition{GroupsExceed: new(4)}}}},
+			Compactor: ToolResultCap{MaxTokens: Share{Tokens: 500}, HeadShare: 0.5},
+		},
+		{Compactor: Truncation{MinKeepGroups: 0, KeepLastMessages: new(12), QuoteUserItems: Share{Tokens: 7}}},
+	}
 	want.DefaultContextWindow = 32768
 	want.Models = []Model{{Match: "gpt-4.1", ContextWindow: new(1000), Profile: "deep"}}
 	want.Profiles = []Profile{{Name: "deep", Compaction: want.Compaction}}
@@ -40,7 +46,10 @@ func TestEnvironmentWinsOverTheFile(t *testing.T) {
 			"COMPACTPROXY_COMPACTION_MARGIN=1.5%",
 			"COMPACTPROXY_COMPACTION_APPROXIMATE_CHARS_PER_TOKEN=3.5",
 			"COMPACTPROXY_COMPACTION_EARLY_STOP=false",
-			`COMPACTPROXY_COMPACTION_CHAIN=[{"type":"tool_result_cap","max_tokens":500,"when":{"tokens_exceed":1000}}]`,
+			"COMPACTPROXY_COMPACTION_FALLBACK=truncation",
+			`COMPACTPROXY_COMPACTION_CHAIN=[{"type":"tool_result_cap","max_tokens":500,"when":{"tokens_exceed":1000},` +
+				`"until":{"any":[{"tokens_below":"40%"},{"not":{"groups_exceed":4}}]}},` +
+				`{"type":"truncation","min_keep_groups":0,"keep_last_messages":12,"quote_user_items":7,"omission_note":null}]`,
 			"COMPACTPROXY_DEFAULT_CONTEXT_WINDOW=32768",
 			`COMPACTPROXY_MODELS=[{"match":"gpt-4.1","context_window":1000,"profile":"deep"}]`,
 			`COMPACTPROXY_PROFILES=[{"name":"deep"}]`,

@@ -50,17 +50,32 @@ func TestExampleFileNamesEveryKey(t *testing.T) {
 			t.Errorf("%s is missing", key)
 		}
 	})
-	for i, step := range Default().Compaction.Chain {
-		written := tree["compaction"].(map[string]any)["chain"].([]any)[i].(map[string]any)
+}
+
+func TestExampleFileNamesEveryKeyOfEveryCompactor(t *testing.T) {
+	var tree struct {
+		Compaction struct{ Chain []map[string]any }
+	}
+	if err := yaml.Unmarshal([]byte(withAlternatives(t)), &tree); err != nil {
+		t.Fatal(err)
+	}
+	written := make(map[string]map[string]any)
+	for _, step := range tree.Compaction.Chain {
+		written[step["type"].(string)] = step
+	}
+	for _, kind := range CompactorTypes() {
+		step := mustLoad(t, "compaction: {chain: [{type: "+kind+"}]}").Compaction.Chain[0]
 		for key := range fieldsOf(reflect.TypeOf(step.Compactor)) {
-			if _, found := written[key]; !found {
-				t.Errorf("%s of %s is missing", key, step.Compactor.Type())
+			if _, found := written[kind][key]; !found {
+				t.Errorf("%s of %s is missing", key, kind)
 			}
 		}
 	}
 }
 
-func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
+// withAlternatives returns the example file with its commented settings in place.
+func withAlternatives(t *testing.T) string {
+	t.Helper()
 	file := readExample(t)
 	for _, list := range []string{"models: []", "profiles: []"} {
 		if !strings.Contains(file, "\n"+list) {
@@ -68,19 +83,35 @@ func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
 		}
 		file = strings.Replace(file, "\n"+list, "\n", 1)
 	}
-	file = regexp.MustCompile(`(?m)^#(models:|profiles:|  )`).ReplaceAllString(file, "$1")
-	got := mustLoad(t, file)
+	return regexp.MustCompile(`(?m)^#(models:|profiles:|  )`).ReplaceAllString(file, "$1")
+}
+
+func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
+	got := mustLoad(t, withAlternatives(t))
 	want := Default()
+	want.Compaction.Chain = append(want.Compaction.Chain,
+		Step{Compactor: DefaultToolResultCollapse()},
+		Step{Compactor: defaultToolCallRemoval()},
+		Step{Compactor: DefaultTruncation()},
+		Step{Compactor: defaultContextWindow()},
+	)
 	want.Models = []Model{{
-		Match: "my-model-*", ContextWindow: new(131072), MaxInputTokens: new(0),
+		Match: "my-model-*", ContextWindow: new(131072), MaxInputTokens: new(0), MaxOutputTokens: new(0),
 		Encoding: "o200k_base", Counter: CounterBytes, Profile: "aggressive",
 	}}
-	aggressive := Profile{Name: "aggressive", Compaction: Default().Compaction}
+	aggressive := Profile{Name: "aggressive", Compaction: want.Compaction}
 	aggressive.CompactAt, aggressive.CompactTo = 0.5, 0.2
 	silent := defaultSlidingWindow()
 	silent.OmissionNote = ""
 	aggressive.Chain = []Step{
 		{When: &Condition{Always: true}, Compactor: ToolResultCap{MaxTokens: Share{Tokens: 4000}, HeadShare: 0.5}},
+		{
+			When: &Condition{All: []Condition{
+				{HasToolCalls: true}, {TokensExceed: &Share{Percent: 60}},
+			}},
+			Until:     &Condition{TokensBelow: &Share{Percent: 40}},
+			Compactor: defaultToolCallRemoval(),
+		},
 		{Compactor: silent},
 	}
 	want.Profiles = []Profile{aggressive}

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"reflect"
@@ -138,36 +137,47 @@ func (l *loader) step(name string, values map[string]any) Step {
 		}
 	}
 	var decoded stepHead
-	problems := len(l.problems)
 	l.decode(name, head, &decoded)
 	step := Step{CompactAt: decoded.CompactAt, CompactTo: decoded.CompactTo}
-	if head["when"] != nil && len(l.problems) == problems {
-		step.When = &decoded.When
+	if decoded.When != nil {
+		step.When = new(l.condition(join(name, "when"), decoded.When, 0))
+	}
+	if decoded.Until != nil {
+		step.Until = new(l.condition(join(name, "until"), decoded.Until, 0))
 	}
 	step.Compactor = l.compactor(name, decoded.Type, parameters)
 	return step
 }
 
-// stepHead is what every step can say, whatever its compactor.
+// stepHead is what every step can say, whatever its compactor. Conditions need more than their type says.
 type stepHead struct {
-	Type      string    `mapstructure:"type"`
-	When      Condition `mapstructure:"when"`
-	CompactAt *float64  `mapstructure:"compact_at"`
-	CompactTo *float64  `mapstructure:"compact_to"`
+	Type      string   `mapstructure:"type"`
+	When      any      `mapstructure:"when"`
+	Until     any      `mapstructure:"until"`
+	CompactAt *float64 `mapstructure:"compact_at"`
+	CompactTo *float64 `mapstructure:"compact_to"`
 }
 
 func (l *loader) compactor(name, kind string, parameters map[string]any) Compactor {
+	// Elsewhere null means unset; here it means no note.
+	if note, ok := parameters["omission_note"]; ok && note == nil {
+		parameters["omission_note"] = ""
+	}
 	switch kind {
 	case typeToolResultCap:
 		return decodeCompactor(l, name, parameters, defaultToolResultCap())
 	case typeToolResultPruning:
 		return decodeCompactor(l, name, parameters, defaultToolResultPruning())
+	case typeToolResultCollapse:
+		return decodeCompactor(l, name, parameters, DefaultToolResultCollapse())
+	case typeToolCallRemoval:
+		return decodeCompactor(l, name, parameters, defaultToolCallRemoval())
 	case typeSlidingWindow:
-		// Elsewhere null means unset; here it means no note.
-		if note, ok := parameters["omission_note"]; ok && note == nil {
-			parameters["omission_note"] = ""
-		}
-		return decodeCompactor(l, name, parameters, defaultSlidingWindow())
+		return l.slidingWindow(name, parameters)
+	case typeTruncation:
+		return decodeCompactor(l, name, parameters, DefaultTruncation())
+	case typeContextWindow:
+		return decodeCompactor(l, name, parameters, defaultContextWindow())
 	}
 	l.oneOf(name+".type", kind, CompactorTypes()...)
 	return nil
@@ -190,7 +200,7 @@ func list[T any](l *loader, name string, value any, entry func(name string, valu
 	}
 	entries := make([]T, 0, len(values))
 	for i, each := range values {
-		key := fmt.Sprintf("%s[%d]", name, i)
+		key := entryKey(name, i)
 		fields, ok := each.(map[string]any)
 		if !ok {
 			l.add(key, "must be a mapping, got %s", describe(each))

@@ -94,8 +94,8 @@ func TestChainReplacesTheDefaultChain(t *testing.T) {
 compaction:
   chain:
     - {type: tool_result_cap, max_tokens: 4000, head_share: 0, when: {always: true}}
-    - {type: tool_result_pruning, min_tokens: 0, skip_tools: [Read, web.search], skip_text_prefix: [], when: {tokens_exceed: 70%}}
-    - {type: tool_result_pruning, skip_text_prefix: ["a", "b"], placeholder: gone, when: {tokens_exceed: 9000}}
+    - {type: tool_result_pruning, min_tokens: 0, skip_tools: [Read, web.search], skip_text_prefix: [], when: {tokens_exceed: 70%}, until: {tokens_below: 50%}}
+    - {type: tool_result_pruning, skip_text_prefix: ["a", "b"], placeholder: gone, when: {tokens_exceed: 9000}, until: {tokens_below: 5000}}
     - {type: sliding_window, min_keep_steps: 0, quote_user_items: 0, partial_turns: false, compact_at: 0.5, compact_to: 0.2}
     - {type: sliding_window, when: {never: true}}
 `).Compaction.Chain
@@ -109,8 +109,14 @@ compaction:
 	plain.MinKeepSteps, plain.QuoteUserItems, plain.PartialTurns = 0, Share{}, false
 	want := []Step{
 		{When: &Condition{Always: true}, Compactor: silentCap},
-		{When: &Condition{TokensExceed: &Share{Percent: 70}}, Compactor: pruneAll},
-		{When: &Condition{TokensExceed: &Share{Tokens: 9000}}, Compactor: pruneEmpty},
+		{
+			When: &Condition{TokensExceed: &Share{Percent: 70}}, Until: &Condition{TokensBelow: &Share{Percent: 50}},
+			Compactor: pruneAll,
+		},
+		{
+			When: &Condition{TokensExceed: &Share{Tokens: 9000}}, Until: &Condition{TokensBelow: &Share{Tokens: 5000}},
+			Compactor: pruneEmpty,
+		},
 		{CompactAt: new(0.5), CompactTo: new(0.2), Compactor: plain},
 		{When: &Condition{Never: true}, Compactor: defaultSlidingWindow()},
 	}
@@ -119,36 +125,17 @@ compaction:
 	}
 }
 
-func TestOmissionNoteTellsNullEmptyAndUnsetApart(t *testing.T) {
-	for written, want := range map[string]string{
-		"":                       defaultSlidingWindow().OmissionNote,
-		", omission_note: null":  "",
-		", omission_note: ~":     "",
-		`, omission_note: ""`:    "",
-		`, omission_note: "Cut"`: "Cut",
-	} {
-		cfg := mustLoad(t, "compaction: {chain: [{type: sliding_window"+written+"}]}")
-		if got := cfg.Compaction.Chain[0].Compactor.(SlidingWindow).OmissionNote; got != want {
-			t.Errorf("%q gives %q, want %q", written, got, want)
-		}
-	}
-	cfg := mustLoad(t, "", `COMPACTPROXY_COMPACTION_CHAIN=[{"type":"sliding_window","omission_note":null}]`)
-	if got := cfg.Compaction.Chain[0].Compactor.(SlidingWindow).OmissionNote; got != "" {
-		t.Errorf("null from the environment gives %q", got)
-	}
-}
-
 func TestModelsKeepCapitalsDotsAndZeros(t *testing.T) {
 	got := mustLoad(t, `
 models:
-  - {match: "Qwen/Qwen3.5-*", context_window: 262144, max_input_tokens: 0, encoding: cl100k_base}
+  - {match: "Qwen/Qwen3.5-*", context_window: 262144, max_input_tokens: 0, max_output_tokens: 0, encoding: cl100k_base}
   - {match: gpt-4.1, counter: bytes, profile: Deep.v2}
 profiles:
   - {name: Deep.v2}
 `).Models
 	want := []Model{
 		{
-			Match: "Qwen/Qwen3.5-*", ContextWindow: new(262144), MaxInputTokens: new(0),
+			Match: "Qwen/Qwen3.5-*", ContextWindow: new(262144), MaxInputTokens: new(0), MaxOutputTokens: new(0),
 			Encoding: "cl100k_base",
 		},
 		{Match: "gpt-4.1", Counter: CounterBytes, Profile: "Deep.v2"},
@@ -204,6 +191,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add(example, "COMPACTPROXY_MODELS=[]")
 	f.Add([]byte("{1: {2: 3}}"), `COMPACTPROXY_COMPACTION_CHAIN=[{"type":"sliding_window","when":{"always":1}}]`)
+	f.Add([]byte("compaction: {chain: [{type: truncation, when: {any: [{not: {tokens_exceed: 1}}]}, until: {all: ~}}]}"), "")
 	f.Add([]byte("compaction: {chain: [{type: sliding_window, when: [], 1: ~}]}"), "COMPACTPROXY_COMPACTION_MARGIN=3%")
 	f.Fuzz(func(t *testing.T, file []byte, variable string) {
 		cfg, _, err := Load(Source{File: file, Environ: []string{variable}})

@@ -79,6 +79,12 @@ func (r *report) notNegative(key string, got int64) {
 	}
 }
 
+func (r *report) atLeast(key string, least, got int) {
+	if got < least {
+		r.add(key, "must be at least %d, got %d", least, got)
+	}
+}
+
 func (r *report) notNegativeDuration(key string, got time.Duration) {
 	if got < 0 {
 		r.add(key, "must be at least 0s, got %v", got)
@@ -88,7 +94,7 @@ func (r *report) notNegativeDuration(key string, got time.Duration) {
 func (r *report) noneEmpty(key string, texts []string) {
 	for i, text := range texts {
 		if text == "" {
-			r.add(fmt.Sprintf("%s[%d]", key, i), `must not be empty, got ""`)
+			r.add(entryKey(key, i), `must not be empty, got ""`)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -36,12 +35,33 @@ func (c Config) check(r *report) {
 	c.checkProfiles(r)
 }
 
-// warnings names what is allowed but dangerous.
+// warnings names what is allowed but dangerous or dear.
 func (c Config) warnings() []string {
+	var warnings []string
 	if (c.Upstream.APIKey != "" || c.Upstream.APIKeyFile != "") && !loopback(c.Listen) {
-		return []string{"listen is open beyond this machine: whoever reaches " + c.Listen + " can use the upstream's API key"}
+		warnings = append(warnings,
+			"listen is open beyond this machine: whoever reaches "+c.Listen+" can use the upstream's API key")
 	}
-	return nil
+	warnings = append(warnings, c.Compaction.warnings("compaction")...)
+	for i, profile := range c.Profiles {
+		if &profile.Chain[0] != &c.Compaction.Chain[0] { // not inherited
+			warnings = append(warnings, profile.warnings(entryKey("profiles", i))...)
+		}
+	}
+	return warnings
+}
+
+// warnings names the steps of the chain under key that would cost a prompt cache.
+func (c Compaction) warnings(key string) []string {
+	var warnings []string
+	for i, step := range c.Chain {
+		if step.cutsOften() {
+			warnings = append(warnings, entryKey(key+".chain", i)+": the step stops as soon as when holds no longer, so it cuts "+
+				"again, and the upstream's prompt cache is lost, at nearly every call; say where it stops, as in until: "+
+				"{tokens_below: 40%}, or set compact_at and compact_to in place of when")
+		}
+	}
+	return warnings
 }
 
 // check reports the problems of what concerns the upstream. Whether a key file can be read is not for this package to say.
@@ -87,49 +107,21 @@ func (c Compaction) check(r *report, key string) {
 	r.oneOf(key+".note_placement", string(c.NotePlacement), string(NoteSeparate), string(NoteMerge), string(NoteNone))
 	r.oneOf(key+".on_overflow", string(c.OnOverflow), string(OverflowForward), string(OverflowError))
 	r.oneOf(key+".websocket", string(c.WebSocket), string(RejectWebSocket), string(PassWebSocket))
+	if c.Fallback != NoFallback && c.Fallback != FallbackTruncation {
+		r.add(key+".fallback", `must be truncation, or "" for none, got %q`, c.Fallback)
+	}
 	if len(c.Chain) == 0 {
 		r.add(key+".chain", "must hold at least one step; mode: pass forwards everything untouched")
 	}
 	for i, step := range c.Chain {
-		step.check(r, fmt.Sprintf("%s.chain[%d]", key, i))
+		step.check(r, entryKey(key+".chain", i))
 	}
-}
-
-// check reports the problems of one entry of a chain. One whose type is unknown was reported when it was read.
-func (s Step) check(r *report, key string) {
-	own := s.CompactAt != nil || s.CompactTo != nil
-	switch {
-	case own && s.When != nil:
-		r.add(key+".when", "must not be set together with compact_at and compact_to")
-	case own && s.CompactTo == nil:
-		r.add(key+".compact_to", "must be set together with compact_at")
-	case own && s.CompactAt == nil:
-		r.add(key+".compact_at", "must be set together with compact_to")
-	case own:
-		r.thresholds(key, *s.CompactAt, *s.CompactTo)
-	case s.When != nil && !s.When.valid():
-		r.add(key+".when", "must be one of {always: true}, {never: true} and {tokens_exceed: N or N%%}")
-	}
-	if s.Compactor != nil {
-		s.Compactor.check(r, key)
-	}
-}
-
-// valid reports whether exactly one member is set. A member set to false is as good as none.
-func (c Condition) valid() bool {
-	set := 0
-	for _, member := range []bool{c.Always, c.Never, c.TokensExceed != nil} {
-		if member {
-			set++
-		}
-	}
-	return set == 1
 }
 
 func (c Config) checkModels(r *report) {
 	seen := make(map[string]bool)
 	for i, model := range c.Models {
-		key := fmt.Sprintf("models[%d]", i)
+		key := entryKey("models", i)
 		switch {
 		case model.Match == "":
 			r.add(key+".match", `must be a model name, where * stands for any characters, got ""`)
@@ -160,6 +152,12 @@ func (m Model) checkLimits(r *report, key string) {
 			r.add(key+".max_input_tokens", "must be at most context_window (%d), got %d", *m.ContextWindow, *m.MaxInputTokens)
 		}
 	}
+	if m.MaxOutputTokens != nil {
+		r.notNegative(key+".max_output_tokens", int64(*m.MaxOutputTokens))
+		if m.ContextWindow != nil && *m.MaxOutputTokens >= *m.ContextWindow {
+			r.add(key+".max_output_tokens", "must be less than context_window (%d), got %d", *m.ContextWindow, *m.MaxOutputTokens)
+		}
+	}
 }
 
 func (c Config) hasProfile(name string) bool {
@@ -174,7 +172,7 @@ func (c Config) hasProfile(name string) bool {
 func (c Config) checkProfiles(r *report) {
 	seen := make(map[string]bool)
 	for i, profile := range c.Profiles {
-		key := fmt.Sprintf("profiles[%d]", i)
+		key := entryKey("profiles", i)
 		switch {
 		case !validProfileName(profile.Name):
 			r.add(key+".name", "must be made of letters, digits, dots, underscores and hyphens, got %q", profile.Name)

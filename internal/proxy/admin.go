@@ -10,20 +10,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Admin is the handler of the admin listener: /metrics, /healthz and /readyz. It stands on a listener of its own, so that
-// it takes no path from the upstream.
+// AdminOptions say what an Admin needs to know. Metrics must be set.
+type AdminOptions struct {
+	// Metrics are shown by /metrics.
+	Metrics prometheus.Gatherer
+	// Planner chooses the plans for /compact. Nil means that there is no such path.
+	Planner Planner
+	// MaxBodyBytes is the largest body that /compact takes, in bytes.
+	MaxBodyBytes int64
+}
+
+// Admin is the handler of the admin listener: /metrics, /healthz, /readyz and /compact. It stands on a listener of its own,
+// so that it takes no path from the upstream.
 type Admin struct {
 	handler http.Handler
 	ready   atomic.Bool
 }
 
-// NewAdmin returns a handler that shows what metrics gathers. It is not ready until SetReady says so.
-func NewAdmin(metrics prometheus.Gatherer) *Admin {
+// NewAdmin returns a handler that is not ready until SetReady says so.
+func NewAdmin(o AdminOptions) *Admin {
 	a := &Admin{}
 	r := chi.NewRouter()
-	r.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	r.Handle("/metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{}))
 	r.Get("/healthz", a.serveHealth)
 	r.Get("/readyz", a.serveReady)
+	if o.Planner != nil {
+		r.Method(http.MethodPost, "/compact", onDemand{planner: o.Planner, maxBytes: o.MaxBodyBytes})
+	}
 	a.handler = r
 	return a
 }

@@ -10,7 +10,7 @@ import (
 func TestAdmin(t *testing.T) {
 	reg := NewRegistry()
 	NewMetrics(reg, Known{Models: []string{"rule"}})
-	admin := NewAdmin(reg)
+	admin := NewAdmin(AdminOptions{Metrics: reg})
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

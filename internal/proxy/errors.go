@@ -62,6 +62,15 @@ func errUnknown(what, got string, known []string) error {
 	}
 }
 
+// errUnreadable answers where the request is not to be forwarded either way. An error of wire quotes nothing of the body.
+func errUnreadable(err error) error {
+	return &apiError{http.StatusBadRequest, string(reasonOf(err)), fmt.Sprintf("The request cannot be compacted: %v.", err)}
+}
+
+func errInternal() error {
+	return &apiError{http.StatusInternalServerError, string(InternalError), "The request could not be compacted."}
+}
+
 // errOverflow words the two sizes as OpenAI does, because agents look for these words.
 func errOverflow(estimate, window, limit int) error {
 	return &apiError{

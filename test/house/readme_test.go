@@ -20,18 +20,6 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestConfigurationsInTheReadmeLoad(t *testing.T) {
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readFile(t, "README.md"), -1)
-	if len(blocks) == 0 {
-		t.Error("there is none")
-	}
-	for _, block := range blocks {
-		if _, _, err := config.Load(config.Source{File: []byte(block[1])}); err != nil {
-			t.Errorf("%v in\n%s", err, block[1])
-		}
-	}
-}
-
 func TestMetricsInTheReadmeExist(t *testing.T) {
 	exposed := readFile(t, "internal/proxy/testdata/metrics.golden")
 	names := regexp.MustCompile(`compactproxy_[a-z_]+`).FindAllString(readFile(t, "README.md"), -1)
