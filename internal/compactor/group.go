@@ -18,8 +18,8 @@ const longestLedShare = 0.25
 //   - An unknown item inside such a group is part of it.
 //   - Every other item is a group of its own.
 //
-// A group that begins with reasoning ends early when it has more than so many tokens, after a result and before an item
-// that the server gave no id and hence does not tie to the reasoning. No limit is 0.
+// A group that begins with reasoning ends early when it has more than so many tokens, after a result, as long as none of its
+// items has an id: then the server cannot tie what follows to the reasoning. No limit is 0.
 func groupItems(items []Item, counter Counter, limit int) {
 	g := grouper{
 		items: items, counter: counter, limit: limit, current: -1,
@@ -43,6 +43,7 @@ type grouper struct {
 
 	current int  // the group that the model's next item may join, or -1
 	led     bool // the current group begins with reasoning
+	named   bool // an item of the current group has an id
 	pending int  // calls of the current group without an answer
 	result  bool // a result of the current group came after its last model-made item
 	size    Size // of the current group
@@ -128,7 +129,7 @@ func (g *grouper) isPreface(i int) bool {
 }
 
 func (g *grouper) begin(group int, led bool) {
-	g.current, g.led, g.pending, g.result, g.size = group, led, 0, false, Size{}
+	g.current, g.led, g.named, g.pending, g.result, g.size = group, led, false, 0, false, Size{}
 }
 
 // joins reports whether a model-made item continues the current group.
@@ -138,7 +139,7 @@ func (g *grouper) joins(i int) bool {
 		return false
 	case !g.led:
 		return !g.result
-	case g.limit <= 0 || g.pending > 0 || !g.result || g.items[i].ID != "":
+	case g.limit <= 0 || g.pending > 0 || !g.result || g.named || g.items[i].ID != "":
 		return true
 	default:
 		return g.counter.Tokens(g.size) <= g.limit
@@ -162,6 +163,7 @@ func (g *grouper) note(i int) {
 	}
 	g.size = g.size.Plus(it.Size)
 	if it.ModelMade() {
+		g.named = g.named || it.ID != ""
 		g.result = false
 		g.pending += len(it.Calls)
 	}

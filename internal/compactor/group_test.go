@@ -86,6 +86,8 @@ func TestGroups(t *testing.T) {
 
 		{"a long group ends before a call without an id", "u r+ cA+ oA+ cB+ oB+ cC+ oC+", "0 1 1 1 1 1 6 6"},
 		{"a long group goes on with a call that has an id", "u r+ cA!+ oA+ cB!+ oB+ cC!+ oC+", "0 1 1 1 1 1 1 1"},
+		{"a long group goes on when its reasoning has an id", "u r!+ cA+ oA+ cB+ oB+ cC+ oC+", "0 1 1 1 1 1 1 1"},
+		{"a long group goes on when one of its calls has an id", "u r+ cA!+ oA+ cB+ oB+ cC+ oC+", "0 1 1 1 1 1 1 1"},
 		{"a long group goes on while a call is open", "u r+ cA+ cB+ oA+ cC+ oC+ oB+ cD+ oD+", "0 1 1 1 1 1 1 1 8 8"},
 		{"a long group does not end behind a call", "u r+ cA+ cB+ cC+ cD+ cE+ oA+ oB+ oC+ oD+ oE+ cF+", "0 1 1 1 1 1 1 1 1 1 1 1 12"},
 	} {

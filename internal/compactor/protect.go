@@ -53,7 +53,7 @@ func keepNewest(items []Item) {
 func newestGroup(items []Item) Item {
 	newest := -1
 	for i, it := range items {
-		if it.Source == Added || it.Role == System || it.Role == Opaque {
+		if it.Source == Added || it.Role == System || it.Role == Opaque || it.Role == ToolResult {
 			continue
 		}
 		if newest < 0 || it.group >= items[newest].group {

@@ -255,3 +255,16 @@ func TestAPinnedItemKeepsItsGroup(t *testing.T) {
 		t.Errorf("the result in the group was not shortened: %d tokens", quarter{}.Tokens(it.Size))
 	}
 }
+
+// TestAResultWithoutACallDoesNotEndTheNewestGroup: what the model makes next belongs to that group still.
+func TestAResultWithoutACallDoesNotEndTheNewestGroup(t *testing.T) {
+	h := (&history{}).user("task").add(compactor.Item{Role: compactor.Reasoning, ID: "rs", Hidden: 400})
+	h.called("fc", 400)
+	h.result("of nothing", words(400, "orphan"))
+	out, _ := compactor.RunStep(context.Background(), sliding(), h.conversation(0), 100)
+	for i := range h.items {
+		if !holds(out, i) {
+			t.Errorf("item %d is gone", i)
+		}
+	}
+}
