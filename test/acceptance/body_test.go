@@ -6,24 +6,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
-	"strings"
 )
+
+// api is an API whose conversations are compacted.
+type api string
+
+const (
+	chat      api = "chat"
+	responses api = "responses"
+)
+
+// path is where its requests go.
+func (a api) path() string {
+	if a == responses {
+		return "/v1/responses"
+	}
+	return "/v1/chat/completions"
+}
 
 // body is a request body, taken apart with encoding/json.
 type body struct {
+	api      api
 	raw      []byte
 	top      map[string]any // without the messages
 	before   []byte         // up to the bracket that opens the messages
 	after    []byte         // from the bracket that closes them
-	messages []message
-}
-
-// message is one message. Numbers keep their text.
-type message struct {
-	raw    []byte
-	gap    []byte // what stands between it and the message before
-	fields map[string]any
+	messages []message      // the items of the input, in the responses API
 }
 
 func parse(raw []byte) (*body, error) {
@@ -38,9 +46,14 @@ func parse(raw []byte) (*body, error) {
 		if err != nil {
 			return nil, err
 		}
-		if key == "messages" {
+		switch key {
+		case "messages":
+			b.api = chat
 			err = b.parseMessages(dec)
-		} else {
+		case "input":
+			b.api = responses
+			err = b.parseMessages(dec)
+		default:
 			var value any
 			err = dec.Decode(&value)
 			b.top[key.(string)] = value
@@ -91,88 +104,6 @@ func decodeNumbers(raw []byte, value any) error {
 		return errors.New("more than one value")
 	}
 	return nil
-}
-
-func (m message) text(key string) string {
-	text, _ := m.fields[key].(string)
-	return text
-}
-
-func (m message) role() string { return m.text("role") }
-
-func (m message) isSystem() bool { return m.role() == "system" || m.role() == "developer" }
-
-func (m message) isResult() bool { return m.role() == "tool" || m.role() == "function" }
-
-// content returns the text of a content, whether a string or parts.
-func (m message) content() string {
-	switch content := m.fields["content"].(type) {
-	case string:
-		return content
-	case []any:
-		var text strings.Builder
-		for _, part := range content {
-			if object, ok := part.(map[string]any); ok {
-				piece, _ := object["text"].(string)
-				text.WriteString(piece)
-			}
-		}
-		return text.String()
-	}
-	return ""
-}
-
-// images returns the number of images in a content.
-func (m message) images() int {
-	n := 0
-	parts, _ := m.fields["content"].([]any)
-	for _, part := range parts {
-		if object, ok := part.(map[string]any); ok && object["type"] == "image_url" {
-			n++
-		}
-	}
-	return n
-}
-
-// calls returns the ids of the tool calls.
-func (m message) calls() []string {
-	var ids []string
-	calls, _ := m.fields["tool_calls"].([]any)
-	for _, call := range calls {
-		if object, ok := call.(map[string]any); ok {
-			id, _ := object["id"].(string)
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// function returns the name of the function that is called in the way that came before tools, or that answered so.
-func (m message) function() string {
-	if m.role() == "function" {
-		return m.text("name")
-	}
-	call, _ := m.fields["function_call"].(map[string]any)
-	name, _ := call["name"].(string)
-	return name
-}
-
-func (m message) equal(other message) bool { return bytes.Equal(m.raw, other.raw) }
-
-// shortens reports whether m is a result whose content was replaced by another of the same type and whose other members
-// are the same.
-func (m message) shortens(original message) bool {
-	if !m.isResult() || len(m.fields) != len(original.fields) {
-		return false
-	}
-	for key, value := range original.fields {
-		if key != "content" && !reflect.DeepEqual(m.fields[key], value) {
-			return false
-		}
-	}
-	_, isString := m.fields["content"].(string)
-	_, wasString := original.fields["content"].(string)
-	return isString == wasString
 }
 
 // origin says where a forwarded message comes from.

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ type testCase struct {
 	Symptom string `json:"symptom"`
 	// Checks are names of bodyChecks, progressChecks, runChecks or processChecks.
 	Checks []string `json:"checks"`
+	// API is that of the requests; empty means chat.
+	API api `json:"api"`
 	// Body is a file of testdata/bodies: one request, or {"series": [...]}. Empty where a check makes its own.
 	Body string `json:"body"`
 	// Upstream is a file of testdata/upstreams; empty means the strict upstream.
@@ -88,11 +91,25 @@ func caseConfig(cases ...testCase) settings {
 // TestCases runs every case under every one of its chains. Each check that a case names must be there, and must have been
 // put to at least one of the runs.
 func TestCases(t *testing.T) {
-	cases := loadCases(t)
-	c := start(t, caseConfig(cases...))
+	runCases(t, slices.DeleteFunc(loadCases(t), testCase.slow))
+}
+
+// TestSlowCases runs the cases that do nothing but wait, beside other tests.
+func TestSlowCases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("they take minutes")
+	}
+	t.Parallel()
+	runCases(t, slices.DeleteFunc(loadCases(t), func(tc testCase) bool { return !tc.slow() }))
+}
+
+func runCases(t *testing.T, cases []testCase) {
+	t.Helper()
+	shared := start(t, caseConfig(cases...))
 	for _, tc := range cases {
+		c := shared.to(tc.API.path())
 		t.Run(tc.Name, func(t *testing.T) {
-			if !tc.timed() {
+			if !tc.timed() && !tc.slow() {
 				t.Parallel()
 			}
 			t.Cleanup(func() {
@@ -101,10 +118,10 @@ func TestCases(t *testing.T) {
 				}
 			})
 			evaluated := make(map[string]int)
-			shared := tc.sharedChecks()
+			checks := tc.sharedChecks()
 			for _, chain := range chainNames(tc.Chain) {
-				if len(shared) > 0 {
-					t.Run(chain, func(t *testing.T) { runCase(t, c, tc, chain, shared, evaluated) })
+				if len(checks) > 0 {
+					t.Run(chain, func(t *testing.T) { runCase(t, c, tc, chain, checks, evaluated) })
 				}
 			}
 			for _, name := range tc.Checks {
@@ -119,6 +136,9 @@ func TestCases(t *testing.T) {
 		})
 	}
 }
+
+// slow reports whether a check of the case waits for more than a minute.
+func (c testCase) slow() bool { return slices.Contains(c.Checks, "SURVIVES_90S") }
 
 // timed reports whether a check of the case measures.
 func (c testCase) timed() bool {
@@ -219,11 +239,11 @@ func (r *run) describe(i int) string {
 	return text
 }
 
-// outline writes the roles of messages and their lengths.
+// outline writes the roles of messages, or the types of other items, and their lengths.
 func outline(messages []message) string {
 	var b bytes.Buffer
 	for _, m := range messages {
-		fmt.Fprintf(&b, "%.1s%d ", m.role(), len(m.raw))
+		fmt.Fprintf(&b, "%s%d ", cmp.Or(fmt.Sprintf("%.1s", m.role()), m.kind()), len(m.raw))
 	}
 	return b.String()
 }

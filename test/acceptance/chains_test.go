@@ -48,7 +48,7 @@ func ableToShrink(t *testing.T, chain string, messages []message, window int) bo
 	past := 0 // tokens of what may leave
 	for i, m := range messages {
 		size := tokensOf(t, m)
-		begun = begun || m.role() == "assistant"
+		begun = begun || m.isModelMade()
 		giant = giant || m.isResult() && size > window/4
 		oldResult = oldResult || i < newestCalls && m.isResult() && size > 3*minPrunedTokens
 		if begun && i < newest && i != newestUser && !m.isSystem() {

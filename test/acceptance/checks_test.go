@@ -25,6 +25,8 @@ var bodyChecks = map[string]bodyCheck{
 	"STARTUSER":          checkStartUser,
 	"ALT":                checkAlternation,
 	"UNCHANGED":          checkUnchanged,
+	"UNCHANGED_ITEMS":    checkUnchangedItems,
+	"REASON":             checkReasoning,
 	"KEPTRAW":            checkKeptRaw,
 	"TOPKEYS":            checkTopKeys,
 	"TOPKEYS_RAW":        checkTopKeysRaw,
@@ -41,10 +43,10 @@ var progressChecks = map[string]bodyCheck{
 	"MUST_TRIGGER": checkSmaller,
 }
 
-// checkPairs: every result follows its own call, directly behind the message that made it; every call that had a result
-// still has exactly one. A history that was broken before may be so after.
+// checkPairs: every result follows its own call, in the chat API directly behind the message that made it; every call that
+// had a result still has exactly one. A history that was broken before may be so after.
 func checkPairs(o, f *body) []string {
-	was, is := pairs(o.messages), pairs(f.messages)
+	was, is := o.pairs(), f.pairs()
 	var problems []string
 	if len(was.violations) == 0 {
 		problems = is.violations
@@ -148,6 +150,30 @@ func checkUnchanged(o, f *body) []string {
 	return nil
 }
 
+func checkUnchangedItems(o, f *body) []string {
+	if !slices.EqualFunc(o.messages, f.messages, message.equal) {
+		return []string{"items changed"}
+	}
+	return nil
+}
+
+// checkReasoning: whatever stood directly behind reasoning still does, and the one is not there without the other.
+func checkReasoning(o, f *body) []string {
+	var problems []string
+	places := make(map[int]int)
+	for i, from := range align(o.messages, f.messages) {
+		places[from.of] = i
+	}
+	for i, m := range o.messages[:len(o.messages)-1] {
+		lead, leads := places[i]
+		next, follows := places[i+1]
+		if m.isReasoning() && (leads != follows || leads && next != lead+1) {
+			problems = append(problems, fmt.Sprintf("reasoning %d and what follows it were torn apart", i))
+		}
+	}
+	return problems
+}
+
 // checkKeptRaw: every message is an original one, byte for byte, or a result with nothing but another content, or one of
 // at most two that were added in the name of the user or the assistant.
 func checkKeptRaw(o, f *body) []string {
@@ -220,7 +246,7 @@ func checkTailGroup(o, f *body) []string {
 	group := tailGroup(o.messages)
 	tail := f.messages[max(0, len(f.messages)-len(group)):]
 	same := slices.EqualFunc(group, tail, func(a, b message) bool {
-		return a.role() == b.role() && a.text("tool_call_id") == b.text("tool_call_id")
+		return a.role() == b.role() && a.kind() == b.kind() && a.answers() == b.answers()
 	})
 	if !same {
 		return []string{"the newest group is incomplete"}
@@ -238,7 +264,7 @@ func checkLastGroupWhole(o, f *body) []string {
 
 func tailGroup(messages []message) []message {
 	i := len(messages) - 1
-	for i > 0 && messages[i].role() == "tool" {
+	for i > 0 && messages[i].isResult() {
 		i--
 	}
 	return messages[i:]

@@ -26,6 +26,8 @@ type exchange struct {
 
 // client talks to a proxy and knows the upstream behind it.
 type client struct {
+	method   string // of requests; newClient sets POST
+	path     string // where they go, with the query; newClient sets that of the chat API
 	proxy    *process
 	upstream *upstream
 	http     *http.Client
@@ -36,20 +38,34 @@ var exchanges atomic.Int64
 func newClient(t *testing.T, p *process, u *upstream) *client {
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &client{proxy: p, upstream: u, http: &http.Client{Transport: transport}}
+	return &client{
+		method: http.MethodPost, path: chat.path(), proxy: p, upstream: u, http: &http.Client{Transport: transport},
+	}
+}
+
+// to returns a client that sends its requests elsewhere.
+func (c *client) to(path string) *client {
+	other := *c
+	other.path = path
+	return &other
 }
 
 // start starts an upstream and a proxy in front of it.
 func start(t *testing.T, config settings, environ ...string) *client {
 	t.Helper()
-	u := startUpstream(t)
+	return startAt(t, startUpstream(t), config, environ...)
+}
+
+// startAt starts a proxy in front of an upstream.
+func startAt(t *testing.T, u *upstream, config settings, environ ...string) *client {
+	t.Helper()
 	config["upstream"] = settings{"base_url": u.url}
 	return newClient(t, startProxy(t, config, environ...), u)
 }
 
-// request returns a chat request of a new exchange and its name.
+// request returns a request of a new exchange and its name.
 func (c *client) request(body io.Reader, header http.Header) (*http.Request, string, error) {
-	r, err := http.NewRequest(http.MethodPost, c.proxy.url+"/v1/chat/completions", body)
+	r, err := http.NewRequest(c.method, c.proxy.url+c.path, body)
 	if err != nil {
 		return nil, "", err
 	}
@@ -62,8 +78,7 @@ func (c *client) request(body io.Reader, header http.Header) (*http.Request, str
 	return r, name, nil
 }
 
-// send sends a body as a chat request and waits for the whole answer. A handler other than nil answers in place of the
-// strict upstream.
+// send sends a body and waits for the whole answer. A handler other than nil answers in place of the strict upstream.
 func (c *client) send(body []byte, header http.Header, handler http.Handler) (*exchange, error) {
 	r, name, err := c.request(bytes.NewReader(body), header)
 	if err != nil {
@@ -129,7 +144,8 @@ func (x *exchange) checkForwardedHeader() error {
 			return fmt.Errorf("header %s was forwarded as %q", name, x.forwarded.header[name])
 		}
 	}
-	if length := x.forwarded.header.Get("Content-Length"); length != strconv.Itoa(len(x.forwarded.body)) {
+	length := x.forwarded.header.Get("Content-Length")
+	if length != strconv.Itoa(len(x.forwarded.body)) && x.forwarded.method == http.MethodPost {
 		return fmt.Errorf("a body of %d bytes was forwarded with length %s", len(x.forwarded.body), length)
 	}
 	return nil

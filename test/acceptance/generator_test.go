@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// generator writes random chat requests. The same seed gives the same requests.
+// generator writes random requests of the chat API. The same seed gives the same requests.
 type generator struct {
 	style
 	reusesIDs bool
@@ -35,8 +35,16 @@ func makeTexts(n int) []string {
 	return all
 }
 
-// randomRequest returns a request for a model, and whether its calls and results pair.
-func randomRequest(r *rand.Rand, model string) (raw []byte, valid bool) {
+// random returns a request for a model, and whether it is one that the API accepts.
+func (a api) random(r *rand.Rand, model string) (raw []byte, valid bool) {
+	if a == responses {
+		return randomInput(r, model)
+	}
+	return randomMessages(r, model)
+}
+
+// randomMessages returns a request of the chat API, and whether its calls and results pair.
+func randomMessages(r *rand.Rand, model string) (raw []byte, valid bool) {
 	g := &generator{style: newStyle(r), reusesIDs: r.IntN(3) == 0}
 	g.head()
 	for range 1 + r.IntN(5) {
@@ -54,22 +62,35 @@ func randomRequest(r *rand.Rand, model string) (raw []byte, valid bool) {
 
 func (g *generator) request(model string) string {
 	members := []member{{"model", g.quote(model)}, {"messages", g.array(g.messages...)}}
-	for _, m := range []member{
-		{"seed", "9007199254740993"},
-		{"temperature", "1.0"},
-		{"stream", "false"},
-		{"metadata", g.object(member{"z", `"1"`}, member{"a", "1e-7"})},
-		{"some_unknown_field", `{"keep" : [ 1.50, -0, {"x":null} ]}`},
-		{"max_tokens", "32"},
-		{"tools", g.array(g.object(member{"type", `"function"`}, member{"function", g.object(
-			member{"name", `"look_up"`}, member{"description", g.quote(g.short())},
-			member{"parameters", `{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}}}`})}))},
-	} {
-		if g.IntN(3) == 0 {
-			members = append(members, m)
+	return g.object(append(members, g.some(3,
+		member{"seed", "9007199254740993"},
+		member{"temperature", "1.0"},
+		member{"stream", "false"},
+		member{"metadata", g.object(member{"z", `"1"`}, member{"a", "1e-7"})},
+		member{"some_unknown_field", `{"keep" : [ 1.50, -0, {"x":null} ]}`},
+		member{"max_tokens", "32"},
+		member{"tools", g.array(g.object(member{"type", `"function"`}, member{"function", g.object(g.definition()...)}))},
+	)...)...)
+}
+
+// definition returns what a function is, to a model.
+func (g *generator) definition() []member {
+	return []member{
+		{"name", `"look_up"`},
+		{"description", g.quote(g.short())},
+		{"parameters", `{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer"}}}`},
+	}
+}
+
+// some returns each of the members with a chance of one in n.
+func (g *generator) some(n int, members ...member) []member {
+	var chosen []member
+	for _, m := range members {
+		if g.IntN(n) == 0 {
+			chosen = append(chosen, m)
 		}
 	}
-	return g.object(members...)
+	return chosen
 }
 
 func (g *generator) text() string { return texts[g.IntN(len(texts))] }
@@ -77,28 +98,36 @@ func (g *generator) text() string { return texts[g.IntN(len(texts))] }
 func (g *generator) short() string { return texts[1+g.IntN(len(texts)/5)*5] }
 
 // content writes a text as a string or as parts.
-func (g *generator) content(text string) string {
+func (g *generator) content(text string) string { return g.contentOf("text", text) }
+
+// contentOf writes a text as a string or as parts of a type.
+func (g *generator) contentOf(kind, text string) string {
 	if g.IntN(4) > 0 {
 		return g.quote(text)
 	}
-	parts := []string{g.object(member{"type", `"text"`}, member{"text", g.quote(text)})}
+	parts := []string{g.part(kind, text)}
 	if g.IntN(2) == 0 {
-		parts = append(parts, g.object(member{"type", `"text"`}, member{"text", g.quote(g.short())}))
+		parts = append(parts, g.part(kind, g.short()))
 	}
 	return g.array(parts...)
 }
 
-// message appends a message, now and then with members that no API describes.
+func (g *generator) part(kind, text string) string {
+	return g.object(member{"type", g.quote(kind)}, member{"text", g.quote(text)})
+}
+
+// message appends a message.
 func (g *generator) message(role string, members ...member) {
-	members = append([]member{{"role", g.quote(role)}}, members...)
-	for _, m := range []member{
-		{"x_unknown", `{"n": 12345678901234567890, "f": 1.10}`}, {"cache_control", `{"type":"ephemeral"}`},
-	} {
-		if g.IntN(8) == 0 {
-			members = append(members, m)
-		}
-	}
-	g.messages = append(g.messages, g.object(members...))
+	g.append(append([]member{{"role", g.quote(role)}}, members...)...)
+}
+
+func (g *generator) append(members ...member) { g.messages = append(g.messages, g.element(members...)) }
+
+// element writes a message, now and then with members that no API describes.
+func (g *generator) element(members ...member) string {
+	unknown := g.some(8,
+		member{"x_unknown", `{"n": 12345678901234567890, "f": 1.10}`}, member{"cache_control", `{"type":"ephemeral"}`})
+	return g.object(append(members, unknown...)...)
 }
 
 func (g *generator) head() {
@@ -220,7 +249,7 @@ func (g *generator) breakPairs() {
 			g.insert(i, g.object(member{"role", `"user"`}, member{"content", g.quote(g.short())}))
 		}
 		if len(g.messages) == 0 {
-			g.user()
+			g.message("user", member{"content", g.quote(g.short())})
 		}
 	}
 }

@@ -2,13 +2,13 @@ package acceptance
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -46,20 +46,27 @@ func historyConfig() settings {
 			{"name": "early", "chain": []settings{
 				{"type": capping, "max_tokens": 40, "when": settings{"always": true}},
 				{"type": pruning, "compact_at": 0.4, "compact_to": 0.2, "min_tokens": minPrunedTokens},
-				{"type": sliding, "quote_user_items": 0, "partial_turns": false},
+				{"type": sliding, "min_keep_steps": 0, "quote_user_items": 0, "partial_turns": false},
 			}},
 		},
 	}
 }
 
-// TestRandomHistories sends random histories through the proxy. What is forwarded must be as valid as what was sent, and
-// smaller, with every byte in it that was not meant to go.
+// TestRandomHistories sends random histories of the chat API through the proxy. What is forwarded must be as valid as what was
+// sent, and smaller, with every byte in it that was not meant to go.
 func TestRandomHistories(t *testing.T) {
+	t.Parallel()
+	checkHistories(t, chat, nil)
+}
+
+// checkHistories checks many histories. At least half of them must be compacted.
+func checkHistories(t *testing.T, api api, adjacent *adjacency) {
+	t.Helper()
+	c := start(t, historyConfig()).to(api.path())
 	histories := 10_000
 	if testing.Short() || raceEnabled {
 		histories = 1_000
 	}
-	c := start(t, historyConfig())
 	models := historyModels()
 	var compacted atomic.Int64
 	var group errgroup.Group
@@ -67,8 +74,8 @@ func TestRandomHistories(t *testing.T) {
 	for seed := range histories {
 		group.Go(func() error {
 			model := models[seed%len(models)]["match"].(string)
-			raw, valid := randomRequest(rand.New(rand.NewPCG(uint64(seed), 0)), model)
-			h := &history{client: c, raw: raw, valid: valid}
+			raw, valid := api.random(rand.New(rand.NewPCG(uint64(seed), 0)), model)
+			h := &history{client: c, raw: raw, valid: valid, adjacent: adjacent}
 			if err := h.check(); err != nil {
 				return fmt.Errorf("seed %d, model %s: %w\n%s", seed, model, err, h)
 			}
@@ -92,6 +99,7 @@ type history struct {
 	client   *client
 	raw      []byte
 	valid    bool // the calls and results pair
+	adjacent *adjacency
 	exchange *exchange
 	original *body
 	result   *body
@@ -113,7 +121,8 @@ func (h *history) check() (err error) {
 		return err
 	}
 	if h.exchange.status != http.StatusOK {
-		return fmt.Errorf("the upstream complains: %s", h.exchange.body())
+		straight := ask(h.client.upstream.strict, h.client.path, h.raw).Code
+		return fmt.Errorf("the upstream complains, without the proxy its status is %d: %s", straight, h.exchange.body())
 	}
 	if h.original, err = parse(h.raw); err != nil {
 		return err
@@ -127,7 +136,7 @@ func (h *history) check() (err error) {
 		}
 		return nil
 	}
-	return errors.Join(h.checkBytes(), h.checkPairs(), h.checkTokens())
+	return errors.Join(h.checkBytes(), h.checkPairs(), h.checkReasoning(), h.checkTokens(), h.adjacent.check(h))
 }
 
 // checkBytes: nothing outside the array changed; every message is one of the client's, byte for byte, or a result with
@@ -165,15 +174,8 @@ func isNote(m message) bool {
 
 // mergedInto reports whether m is a user message of the client's with a note in front of its text.
 func (m message) mergedInto(original message) bool {
-	if !isUser(m) || !isUser(original) || len(m.fields) != len(original.fields) {
-		return false
-	}
-	for key, value := range original.fields {
-		if key != "content" && !reflect.DeepEqual(m.fields[key], value) {
-			return false
-		}
-	}
-	return strings.Contains(m.content(), "earlier messages were removed") && strings.HasSuffix(m.content(), original.content())
+	return isUser(m) && isUser(original) && m.sameBut("content", original) &&
+		strings.Contains(m.content(), "earlier messages were removed") && strings.HasSuffix(m.content(), original.content())
 }
 
 func (h *history) checkKept() error {
@@ -199,7 +201,7 @@ func (h *history) keepsNewestUser() bool {
 
 // checkPairs: a broken history is not broken further. The strict upstream has judged the others.
 func (h *history) checkPairs() error {
-	was, is := pairs(h.original.messages), pairs(h.result.messages)
+	was, is := h.original.pairs(), h.result.pairs()
 	if len(is.violations) > len(was.violations) || len(is.unanswered) > len(was.unanswered) {
 		return fmt.Errorf("broken further: %v, was %v", is, was)
 	}
@@ -265,20 +267,27 @@ func (h *history) countsDiffer() bool {
 
 // count returns the upstream's own count of what the client sent.
 func (h *history) count() (int, error) {
-	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", bytes.NewReader(h.raw))
+	return promptTokens(ask(h.client.upstream.strict, h.client.path, h.raw).Body.Bytes())
+}
+
+// ask sends a body to an upstream without a proxy in between.
+func ask(upstream http.Handler, path string, body []byte) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	h.client.upstream.strict.ServeHTTP(w, r)
-	return promptTokens(w.Body.Bytes())
+	upstream.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
+	return w
 }
 
 func promptTokens(answer []byte) (int, error) {
 	var response struct {
 		Usage struct {
 			PromptTokens int `json:"prompt_tokens"`
+			InputTokens  int `json:"input_tokens"`
 		} `json:"usage"`
 	}
-	if err := json.Unmarshal(answer, &response); err != nil || response.Usage.PromptTokens == 0 {
+	err := json.Unmarshal(answer, &response)
+	tokens := cmp.Or(response.Usage.PromptTokens, response.Usage.InputTokens)
+	if err != nil || tokens == 0 {
 		return 0, fmt.Errorf("no usage in %s, %w", answer, err)
 	}
-	return response.Usage.PromptTokens, nil
+	return tokens, nil
 }

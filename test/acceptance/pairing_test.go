@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -14,8 +13,40 @@ type pairing struct {
 	unanswered []string
 }
 
-// pairs judges a history by the rule of OpenAI: results stand directly behind the message that made the calls.
-func pairs(messages []message) pairing {
+// pairs judges a history by the rule of its API.
+func (b *body) pairs() pairing {
+	if b.api == responses {
+		return itemPairs(b.messages)
+	}
+	return messagePairs(b.messages)
+}
+
+// itemPairs judges the items of the responses API by the rule of OpenAI: a result stands anywhere behind its call. Ids may be
+// used again, so it answers the nearest call that has no answer yet.
+func itemPairs(items []message) pairing {
+	var p pairing
+	var open []message
+	for i, m := range items {
+		switch {
+		case m.isCall():
+			open = append(open, m)
+		case m.isOutput():
+			at := lastIndex(open, m.answersCall)
+			if at < 0 {
+				p.violate(i, "%s %q without a call", m.kind(), m.answers())
+				continue
+			}
+			open = slices.Delete(open, at, at+1)
+		}
+	}
+	for _, m := range open {
+		p.unanswered = append(p.unanswered, m.callID())
+	}
+	return p
+}
+
+// messagePairs judges messages by the rule of OpenAI: results stand directly behind the message that made the calls.
+func messagePairs(messages []message) pairing {
 	var p pairing
 	for i := 0; i < len(messages); {
 		m := messages[i]
@@ -65,13 +96,14 @@ func (p *pairing) block(messages []message, i int, calls []string) int {
 	return end
 }
 
-// looseEnds counts results without an earlier call of their id, and calls without a later result, wherever they stand.
+// looseEnds counts results without an earlier call of their id, and calls without a later result, wherever they stand. It is
+// for the chat API; in the other one pairing says as much.
 func looseEnds(messages []message) (orphans, unanswered int) {
 	open := make(map[string]int)
 	for _, m := range messages {
 		switch {
 		case m.isResult():
-			id := cmp.Or(m.text("tool_call_id"), m.function())
+			id := m.answers()
 			if open[id] == 0 {
 				orphans++
 				continue

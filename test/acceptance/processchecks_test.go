@@ -17,6 +17,7 @@ import (
 var processChecks = map[string]func(t *testing.T, tc testCase){
 	"LATENCY_250MS":         checkLatency,
 	"CHUNK_LATENCY_100MS":   checkChunkLatency,
+	"SURVIVES_90S":          checkSilence,
 	"STARTS_OFFLINE":        checkStartsOffline,
 	"RACE_FREE":             checkRaceFree,
 	"PER_MODEL":             checkPerModel,

@@ -1,9 +1,13 @@
 package acceptance
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // timedChecks measure, so their cases have the machine to themselves.
@@ -63,6 +67,30 @@ func checkChunkLatency(t *testing.T, tc testCase) {
 				t.Errorf("a piece took %v", least)
 			}
 		})
+	}
+}
+
+// checkSilence: a stream that has nothing to say for 90 seconds reaches its client whole.
+func checkSilence(t *testing.T, tc testCase) {
+	c := start(t, caseConfig(tc))
+	var group errgroup.Group
+	for _, chain := range chainNames(tc.Chain) {
+		group.Go(func() error {
+			sender := loadScript(t, tc.Upstream)
+			began := time.Now()
+			x, err := c.send(tc.bodies(t)[0], profile(tc.profileName(chain)), sender)
+			if err != nil {
+				return err
+			}
+			silence := x.pieces[0].at.Sub(began)
+			if x.broken != nil || !bytes.Equal(x.body(), joined(sender.pieces())) || silence < 90*time.Second {
+				return fmt.Errorf("%s: after %v the client got %d bytes, %w", chain, silence, len(x.body()), x.broken)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

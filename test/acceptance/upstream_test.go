@@ -25,8 +25,9 @@ type upstream struct {
 
 // received is a request as it came.
 type received struct {
-	header http.Header
-	body   []byte
+	method, uri string
+	header      http.Header
+	body        []byte
 }
 
 // exchangeHeader names the exchange a request belongs to. It is an end-to-end header like any other to the proxy.
@@ -34,7 +35,7 @@ const exchangeHeader = "X-Acceptance-Exchange"
 
 func startUpstream(t *testing.T) *upstream {
 	t.Helper()
-	u := &upstream{strict: newStrict(t), handlers: make(map[string]http.Handler), received: make(map[string][]received)}
+	u := &upstream{strict: newStrict(t, demo.UpstreamOptions{}), handlers: make(map[string]http.Handler), received: make(map[string][]received)}
 	server := httptest.NewServer(u)
 	t.Cleanup(server.Close)
 	u.url = server.URL
@@ -44,14 +45,16 @@ func startUpstream(t *testing.T) *upstream {
 // counter is shared by all strict upstreams, because it takes a good part of a second to load.
 var counter = sync.OnceValues(demo.NewCounter)
 
-// newStrict returns an upstream without a window: whether a request fits is for each test to judge.
-func newStrict(t testing.TB) *demo.Upstream {
+// newStrict returns an upstream, in most tests without a window: whether a request fits is for each of them to judge. It knows
+// the reasoning behind the items of random histories.
+func newStrict(t testing.TB, opts demo.UpstreamOptions) *demo.Upstream {
 	t.Helper()
-	loaded, err := counter()
-	if err != nil {
+	var err error
+	if opts.Counter, err = counter(); err != nil {
 		t.Fatal(err)
 	}
-	strict, err := demo.NewUpstream(demo.UpstreamOptions{Counter: loaded, MaxRecords: 1})
+	opts.MaxRecords, opts.RequiredReasoning = 1, ledBy
+	strict, err := demo.NewUpstream(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +83,7 @@ func (u *upstream) remember(r *http.Request, body []byte) http.Handler {
 	name := r.Header.Get(exchangeHeader)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.received[name] = append(u.received[name], received{header: r.Header.Clone(), body: body})
+	u.received[name] = append(u.received[name], received{r.Method, r.URL.RequestURI(), r.Header.Clone(), body})
 	if handler, ok := u.handlers[name]; ok {
 		return handler
 	}
