@@ -100,3 +100,17 @@ func TestACancelledReplayEnds(t *testing.T) {
 		t.Fatalf("%d runs of the chain", out.ChainRuns)
 	}
 }
+
+// A text that only looks like a note of many quotes is read once, not once per quote.
+func BenchmarkRecognizingImitations(b *testing.B) {
+	for _, quotes := range []int{4_000, 16_000} {
+		text := sliding().Note.Template + strings.Repeat("\n\n[Earlier message of the user, 0 characters, for reference:]\n", quotes)
+		h := (&history{}).user("task").user(strings.ReplaceAll(text, "{num_removed}", "7") + "!").user("go on")
+		b.Run(fmt.Sprint(quotes), func(b *testing.B) {
+			for b.Loop() {
+				defaults(1<<20).Replay(b.Context(), h.conversation(0), 0)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*quotes), "ns/quote")
+		})
+	}
+}

@@ -96,6 +96,9 @@ func (i Item) ModelMade() bool {
 	return i.Role == Assistant || i.Role == Reasoning || i.Role == ToolCall
 }
 
+// output reports whether the item is a part of what the client asked for: model-made, or a call of an unknown kind.
+func (i Item) output() bool { return i.ModelMade() || i.Role == Opaque && len(i.Calls) > 0 }
+
 // stays reports whether the item must not be removed.
 func (i Item) stays() bool { return i.Pinned || i.kept || i.anchored }
 

@@ -232,11 +232,12 @@ func (n Note) recognize(text string) (past, bool) {
 func cutQuote(text string) (quote, rest string, ok bool) {
 	number, rest, ok := strings.Cut(strings.TrimPrefix(text, quoteHead), quoteMiddle)
 	length, err := strconv.Atoi(number)
-	if !ok || err != nil || length < 0 || length > utf8.RuneCountInString(rest) {
+	if !ok || err != nil || length < 0 || length > len(rest) {
 		return "", "", false
 	}
+	// Only the quote is counted, not all that is left: a text may hold many quotes.
 	quote, rest = cutRunes(rest, length)
-	return quote, rest, true
+	return quote, rest, utf8.RuneCountInString(quote) == length
 }
 
 // cutTemplate removes the first line of a note from text and returns the number in it, 1 when the template has none. It

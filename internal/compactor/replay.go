@@ -107,7 +107,7 @@ func (r *replay) walk(ctx context.Context) Outcome {
 		if ctx.Err() != nil {
 			break
 		}
-		if i > 0 && item.ModelMade() && !r.input[i-1].ModelMade() {
+		if i > 0 && item.output() && !r.input[i-1].output() {
 			r.callPoint(ctx)
 		}
 		r.append(item)

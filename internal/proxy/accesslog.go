@@ -3,7 +3,11 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -61,7 +65,7 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 	}
 	switch cause := context.Cause(r.Context()); {
 	case x.failure != nil:
-		attrs = append(attrs, slog.String("error", x.failure.Error()))
+		attrs = append(attrs, slog.String("error", failureText(r.Context(), x.failure)))
 	case end.aborted && cause != nil:
 		attrs = append(attrs, slog.String("error", cause.Error()))
 	}
@@ -70,6 +74,21 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 		level = slog.LevelWarn
 	}
 	p.logger.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// failureText says what went wrong, without a word of what the upstream sent: net/http quotes an answer that is not HTTP.
+func failureText(ctx context.Context, err error) string {
+	var network *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var timeout interface{ Timeout() bool }
+	var sent *requestBodyError
+	switch {
+	case errors.As(err, &network), errors.As(err, &certificate), errors.As(err, &sent), ctx.Err() != nil,
+		errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return err.Error()
+	default:
+		return asAPIError(ctx, err).code
+	}
 }
 
 func (d decision) attrs() []slog.Attr {

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -74,5 +76,38 @@ func TestLogAndMetricsHoldNoSecrets(t *testing.T) {
 		if i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, marker) }); i >= 0 {
 			t.Errorf("the %s holds a secret: %s", name, lines[i])
 		}
+	}
+}
+
+// An answer that is not HTTP is quoted by net/http. It may be text of a model.
+func TestTheLogQuotesNoAnswer(t *testing.T) {
+	for name, answer := range map[string]string{
+		"no HTTP at all":           `{"choices":[{"message":{"content":"SECRET"}}]}`,
+		"a malformed header":       "HTTP/1.1 200 OK\r\n{\"content\": the SECRET answer}\r\n\r\n",
+		"a malformed length":       "HTTP/1.1 200 OK\r\nContent-Length: SECRET\r\n\r\n",
+		"an unknown coding":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: SECRET\r\n\r\n",
+		"a malformed status line":  "HTTP/1.1 SECRET\r\n\r\n",
+		"a malformed chunk length": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nSECRET\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				connection, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.WriteString(connection, answer)
+				_ = connection.Close()
+			}), nil)
+			res, err := send(t.Context(), http.MethodPost, f.url+"/v1/chat/completions", strings.NewReader(shortRequest), nil)
+			if err == nil {
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+			}
+			if line := fmt.Sprint(f.accessLine(t, 0)); strings.Contains(line, "SECRET") {
+				t.Errorf("logged %s", line)
+			}
+		})
 	}
 }

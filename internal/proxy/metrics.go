@@ -103,7 +103,7 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 		discarded: f.counter("steps_discarded_total",
 			"Steps of the chain whose result was thrown away, by the reason.", "compactor", "reason"),
 		passed: f.counter("passed_total",
-			"Chat requests that were forwarded as they came, by the reason.", "reason"),
+			"Requests of a known API that were forwarded as they came, by the reason.", "reason"),
 		missed: f.counter("target_missed_total",
 			"Runs of the chain that ended above the target.", "model"),
 		cuts: f.counter("cuts_total",

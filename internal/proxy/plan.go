@@ -54,7 +54,7 @@ const (
 	OverflowError Overflow = "error"
 )
 
-// LargeBody is what happens to a chat request whose body is too large to be read.
+// LargeBody is what happens to a request of a known API whose body is too large to be read.
 type LargeBody string
 
 // The ways to treat a large body.

@@ -52,7 +52,7 @@ func (p *Proxy) servePost(w http.ResponseWriter, r *http.Request) {
 
 // isOf reports whether the path of a request is that of an API's requests.
 func isOf(r *http.Request, api wire.API) bool {
-	return strings.HasSuffix(r.URL.EscapedPath(), suffix(api))
+	return strings.HasSuffix(strings.TrimRight(r.URL.Path, "/"), suffix(api))
 }
 
 // serveOther sends a request to the upstream unread.

@@ -12,12 +12,17 @@ import (
 // framing bounds what a counter adds to the bytes of the overhead for the framing around it, in the counter's unit.
 const framing = 256
 
+// smallestItem bounds the frame of an item that lacks what the API demands, and so is shorter than the frame counts, in the
+// counter's unit.
+const smallestItem = 64
+
 // sizes are what the items of a document and the overhead beside them weigh, as far as it is known. A client resends all
 // its history, so most sizes are known from the request before.
 type sizes struct {
 	doc     *wire.Document
 	counter tokens.Counter
 	cache   *tokens.Cache
+	scope   string // of the keys in the cache: the same bytes mean something else in another API
 
 	items   []compactor.Size // by index in the document
 	unknown []int            // indexes of items
@@ -30,7 +35,7 @@ type sizes struct {
 
 // newSizes looks the sizes up in the cache.
 func newSizes(doc *wire.Document, counter tokens.Counter, cache *tokens.Cache) *sizes {
-	s := &sizes{doc: doc, counter: counter, cache: cache}
+	s := &sizes{doc: doc, counter: counter, cache: cache, scope: doc.API().String() + " " + counter.ID()}
 	s.items = make([]compactor.Size, doc.Len())
 	s.beside = OverheadOf(doc)
 	for i := range s.items {
@@ -60,7 +65,7 @@ func (s *sizes) surelyBelow(limit int) bool {
 		bound.Length += len(o.Instructions) + len(o.Tools) + len(o.Functions) + len(o.FunctionCall) + len(o.ToolChoice) + len(o.Format) + framing
 	}
 	for _, i := range s.unknown {
-		bound.Length += len(s.doc.Element(i))
+		bound.Length += max(len(s.doc.Element(i)), smallestItem)
 	}
 	return s.counter.Tokens(s.sum.Plus(bound)) < limit && !s.anyMedia()
 }
@@ -140,12 +145,12 @@ func (s *sizes) setOverhead(size compactor.Size) {
 	s.sum = s.sum.Plus(size)
 }
 
-func (s *sizes) itemKey(i int) tokens.Key { return s.cache.Key(s.counter.ID(), s.doc.Element(i)) }
+func (s *sizes) itemKey(i int) tokens.Key { return s.cache.Key(s.scope, s.doc.Element(i)) }
 
 // overheadKey has more parts than itemKey, so that neither is taken for the other.
 func (s *sizes) overheadKey() tokens.Key {
 	o := s.beside
-	return s.cache.Key(s.counter.ID(), o.Instructions, o.Tools, o.Functions, o.FunctionCall, o.ToolChoice, o.Format,
+	return s.cache.Key(s.scope, o.Instructions, o.Tools, o.Functions, o.FunctionCall, o.ToolChoice, o.Format,
 		strconv.AppendBool(nil, o.System))
 }
 

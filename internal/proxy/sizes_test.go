@@ -178,3 +178,29 @@ func TestUnsupportedItemIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// The same bytes mean something else in another API, and so they may have another size.
+func TestSizesOfOneAPIAreNotThoseOfTheOther(t *testing.T) {
+	const item = `{"role":"user","type":"message","phase":"a phase that only one of the two APIs knows","content":"hi"}`
+	cache := tokens.NewCache(100)
+	counter, err := new(tokens.Library).Counter(tokens.Spec{Kind: tokens.Bytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func(api wire.API, body string) int {
+		t.Helper()
+		doc, err := wire.Parse(api, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSizes(doc, counter, cache)
+		if err := s.measure(); err != nil {
+			t.Fatal(err)
+		}
+		return s.tokens()
+	}
+	chat, responses := size(wire.Chat, `{"messages":[`+item+`]}`), size(wire.Responses, `{"input":[`+item+`]}`)
+	if chat <= responses {
+		t.Errorf("%d tokens in a chat, %d in responses", chat, responses)
+	}
+}

@@ -59,6 +59,9 @@ type Overhead struct {
 	ResponseFormat []byte
 }
 
+// API returns the format of the request.
+func (d *Document) API() API { return d.api }
+
 // Model returns the requested model, empty when none is named by a string.
 func (d *Document) Model() string {
 	return new(decoder).text(d.members.model)

@@ -18,6 +18,7 @@ type element struct {
 	input      []byte // arguments or input of a call
 	action     []byte // action, actions or operation of a call
 	output     []byte
+	outputs    []byte
 	result     []byte
 	summary    []byte
 	encrypted  []byte
@@ -90,6 +91,8 @@ func (e *element) lookup(name []byte) *[]byte {
 		return &e.action
 	case "output":
 		return &e.output
+	case "outputs":
+		return &e.outputs
 	case "result":
 		return &e.result
 	case "summary":
@@ -131,7 +134,7 @@ func (e element) decodeMessage(d *decoder, raw []byte, item *compactor.Item) {
 		return
 	}
 	item.Name = d.text(e.name)
-	item.Hidden = e.hidden + weights(e.input, e.action, e.output, e.result, e.summary, e.encrypted)
+	item.Hidden = e.hidden + weights(e.input, e.action, e.output, e.outputs, e.result, e.summary, e.encrypted)
 	texts := decodeInputContent(d, e.content, item)
 	item.Text, item.HasText = strings.Join(texts, "\n"), len(texts) > 0
 }
@@ -163,7 +166,7 @@ func (e element) decodeCall(d *decoder, kind string, raw []byte, item *compactor
 		return
 	}
 	item.Role = compactor.ToolCall
-	item.Hidden = e.hidden + weights(e.content, e.output, e.result)
+	item.Hidden = e.hidden + weights(e.content, e.output, e.outputs, e.result)
 	call.Tool = d.text(e.name)
 	if absent(e.name) {
 		call.Tool = strings.TrimSuffix(kind, "_call")
@@ -184,7 +187,7 @@ func (e element) decodeResult(d *decoder, kind string, raw []byte, item *compact
 		return
 	}
 	item.Role = compactor.ToolResult
-	item.Hidden = e.hidden + weights(e.content, e.input, e.result)
+	item.Hidden = e.hidden + weights(e.content, e.input, e.outputs, e.result)
 	switch {
 	case absent(e.output):
 	case kind == "computer_call_output":
@@ -234,6 +237,13 @@ func (e element) decodeHosted(d *decoder, kind string, item *compactor.Item) {
 	if kind == "image_generation_call" && !absent(e.result) {
 		image := compactor.Image{URL: "data:image/png;base64," + d.text(e.result)}
 		item.Media.Images = append(item.Media.Images, image)
+	}
+	for output := range d.objects(e.outputs) { // of an interpreter: logs and images
+		if d.text(d.find(output, "type")) == "image" {
+			item.Media.Images = append(item.Media.Images, compactor.Image{URL: d.text(d.find(output, "url"))})
+		} else {
+			item.Hidden += len(output)
+		}
 	}
 }
 
@@ -297,6 +307,9 @@ func decodeInputPart(d *decoder, part []byte, texts []string, item *compactor.It
 	case "input_file":
 		file := compactor.File{Name: d.text(p.filename), Data: d.text(p.fileData), ID: d.text(p.fileID)}
 		item.Media.Files = append(item.Media.Files, file)
+	case "input_audio":
+		audio := compactor.Audio{Data: d.text(d.find(p.audio, "data")), Format: d.text(d.find(p.audio, "format"))}
+		item.Media.Audio = append(item.Media.Audio, audio)
 	default: // a later kind of part, which the model receives whatever it is
 		item.Hidden += len(part)
 		return texts
@@ -307,8 +320,9 @@ func decodeInputPart(d *decoder, part []byte, texts []string, item *compactor.It
 
 // inputPart holds the members of a part as raw JSON; nil where absent.
 type inputPart struct {
-	kind, text, refusal, imageURL, detail, filename, fileData, fileID []byte
-	hidden                                                            int // bytes of all other members
+	kind, text, refusal, imageURL, detail, filename, fileData, fileID, audio []byte
+
+	hidden int // bytes of all other members
 }
 
 func (p *inputPart) lookup(name []byte) *[]byte {
@@ -329,6 +343,8 @@ func (p *inputPart) lookup(name []byte) *[]byte {
 		return &p.fileData
 	case "file_id":
 		return &p.fileID
+	case "input_audio":
+		return &p.audio
 	}
 	return nil
 }

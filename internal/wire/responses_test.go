@@ -176,7 +176,20 @@ func inputs() map[string]input {
 		},
 		"a run of an interpreter": {
 			`{"type":"code_interpreter_call","id":"ci_1","code":"1+1","outputs":[{"logs":"2"}]}`,
-			compactor.Item{Role: compactor.ToolCall, ID: "ci_1", Hidden: len(`"1+1"`) + len(`[{"logs":"2"}]`)},
+			compactor.Item{Role: compactor.ToolCall, ID: "ci_1", Hidden: len(`"1+1"`) + len(`{"logs":"2"}`)},
+		},
+		"a run of an interpreter that drew a picture": {
+			`{"type":"code_interpreter_call","outputs":[{"type":"image","url":"data:image/png;base64,AA=="}]}`,
+			compactor.Item{
+				Role: compactor.ToolCall, Media: compactor.Media{Images: []compactor.Image{{URL: "data:image/png;base64,AA=="}}},
+			},
+		},
+		"spoken input": {
+			`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"AA==","format":"wav"}}]}`,
+			compactor.Item{
+				Role: compactor.User, Editable: true,
+				Media: compactor.Media{Audio: []compactor.Audio{{Data: "AA==", Format: "wav"}}},
+			},
 		},
 		"a picture that was made": {
 			`{"type":"image_generation_call","id":"ig_1","result":"AA=="}`,
@@ -334,6 +347,8 @@ func TestUntouchable(t *testing.T) {
 		"a conversation of the server's, by its id":   {`{"conversation":"conv_1",` + hi + `}`, ServerConversation},
 		"a conversation of the server's, as object":   {`{"conversation":{"id":"conv_1"},` + hi + `}`, ServerConversation},
 		"a server that compacts":                      {`{"context_management":[{"type":"compaction"}],` + hi + `}`, ContextManagement},
+		"an empty list of rules with a space":         {`{"context_management":[ ],` + hi + `}`, ""},
+		"no several agents":                           {`{"multi_agent":false,` + hi + `}`, ""},
 		"several agents":                              {`{"multi_agent":{},` + hi + `}`, MultiAgent},
 		"a text for an input":                         {`{"input":"hi"}`, StringInput},
 		"no input":                                    {`{"model":"m"}`, StringInput},

@@ -31,9 +31,9 @@ func (d *Document) Untouchable() Untouchable {
 		return PreviousResponse
 	case m.conversation != nil:
 		return ServerConversation
-	case m.multiAgent != nil:
+	case m.multiAgent != nil && m.multiAgent[0] != 'f': // false
 		return MultiAgent
-	case weights(m.contextManagement) > 0:
+	case !isEmptyArray(m.contextManagement):
 		return ContextManagement
 	case d.itemsAre != '[':
 		return StringInput
@@ -47,6 +47,11 @@ func (d *Document) Untouchable() Untouchable {
 		}
 	}
 	return ""
+}
+
+// isEmptyArray reports whether a value is an array without elements, or absent.
+func isEmptyArray(value []byte) bool {
+	return absent(value) || value[0] == '[' && value[skipSpace(value, 1)] == ']'
 }
 
 // AsksForCompaction reports whether the client asks the server to compact the conversation: its last item says so.
