@@ -141,15 +141,18 @@ func decodeText(d *decoder, m message, item *compactor.Item) {
 	if item.Role == compactor.ToolResult {
 		separator = ""
 	}
-	texts := decodeContent(d, m.content, item)
+	texts := decodeContent(d, m.content, item, decodePart)
 	if item.Role == compactor.Assistant && !absent(m.refusal) {
 		texts = append(texts, d.text(m.refusal))
 	}
 	item.Text, item.HasText = strings.Join(texts, separator), len(texts) > 0
 }
 
+// partDecoder decodes a part of a content: it appends the part's text to texts, and what is no text to item.
+type partDecoder func(d *decoder, part []byte, texts []string, item *compactor.Item) []string
+
 // decodeContent returns the texts of a content, which is null, a string or an array of parts.
-func decodeContent(d *decoder, content []byte, item *compactor.Item) []string {
+func decodeContent(d *decoder, content []byte, item *compactor.Item, decode partDecoder) []string {
 	if absent(content) {
 		return nil
 	}
@@ -158,7 +161,7 @@ func decodeContent(d *decoder, content []byte, item *compactor.Item) []string {
 	}
 	var texts []string
 	for part := range d.objects(content) {
-		texts = decodePart(d, part, texts, item)
+		texts = decode(d, part, texts, item)
 	}
 	return texts
 }

@@ -1,10 +1,12 @@
-// Package wire answers one question: what do the bytes of a request mean?
+// Package wire answers one question: what do the bytes of a request and of its answer mean?
 //
 // A [Document] keeps the body as it came and knows where its items lie in it. Items are decoded from the body only for
 // looking at them; what is forwarded is spliced together from the original bytes, so nothing that a caller did not
 // change can be lost: unknown members, the text of numbers, the order of keys, whitespace.
 //
-// The names of JSON members of requests live in this package and nowhere else.
+// Of an answer an [AnswerReader] keeps no more than what it says about itself.
+//
+// The names of JSON members of requests and answers live in this package and nowhere else.
 package wire
 
 import (

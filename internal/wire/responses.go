@@ -135,7 +135,7 @@ func (e element) decodeMessage(d *decoder, raw []byte, item *compactor.Item) {
 	}
 	item.Name = d.text(e.name)
 	item.Hidden = e.hidden + weights(e.input, e.action, e.output, e.outputs, e.result, e.summary, e.encrypted)
-	texts := decodeInputContent(d, e.content, item)
+	texts := decodeContent(d, e.content, item, decodeInputPart)
 	item.Text, item.HasText = strings.Join(texts, "\n"), len(texts) > 0
 }
 
@@ -194,7 +194,7 @@ func (e element) decodeResult(d *decoder, kind string, raw []byte, item *compact
 		item.Hidden += decodeScreenshot(d, e.output, item)
 	case e.output[0] == '"' || e.output[0] == '[' && kind != "shell_call_output":
 		item.Editable = true
-		texts := decodeInputContent(d, e.output, item)
+		texts := decodeContent(d, e.output, item, decodeInputPart)
 		item.Text, item.HasText = strings.Join(texts, ""), len(texts) > 0
 	default: // what a reader can be shown has a shape that must stay
 		item.Text, item.HasText = string(e.output), true
@@ -270,20 +270,6 @@ func (e element) decodeOpaque(d *decoder, kind string, raw []byte, item *compact
 	default:
 		item.Calls = []compactor.Call{{ID: id}}
 	}
-}
-
-func decodeInputContent(d *decoder, content []byte, item *compactor.Item) []string {
-	if absent(content) {
-		return nil
-	}
-	if content[0] != '[' {
-		return []string{d.text(content)}
-	}
-	var texts []string
-	for part := range d.objects(content) {
-		texts = decodeInputPart(d, part, texts, item)
-	}
-	return texts
 }
 
 // decodeInputPart decodes a part of a content or an output.
