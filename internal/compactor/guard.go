@@ -162,14 +162,15 @@ func splitsGroup(items []Item, ch changes) bool {
 // malformed reports whether an added item says nothing, pretends to be a call or a result, or stands inside a group or
 // before the result of a call.
 func malformed(items []Item) bool {
+	last := -1 // the newest item before that was not added
 	for i, it := range items {
-		if it.Source != Added {
-			continue
-		}
-		if it.Role != User && it.Role != Assistant || strings.TrimSpace(it.Text) == "" || len(it.Calls) > 0 || it.Answers != "" {
-			return true
-		}
-		if i+1 < len(items) && insideGroup(items[:i], items[i+1]) {
+		switch {
+		case it.Source != Added:
+			if last < i-1 && insideGroup(items[:last+1], it) {
+				return true
+			}
+			last = i
+		case it.Role != User && it.Role != Assistant || strings.TrimSpace(it.Text) == "" || len(it.Calls) > 0 || it.Answers != "":
 			return true
 		}
 	}
