@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -24,7 +25,7 @@ type Incident struct {
 	Failure string
 }
 
-// incident is an Incident to come. The zero values of its fields mean a POST of an empty body to chat/completions.
+// incident is an Incident to come. The zero values of its fields mean a POST of an empty body to /chat/completions.
 type incident struct {
 	name   string
 	method string
@@ -81,6 +82,13 @@ func incidents() []incident {
 		{name: "a body over the limit", body: chatBody(session.Model, short, map[string]any{"x": strings.Repeat("x", LargeBody)})},
 		{name: "a floor above the target", body: whole(floor)},
 		{name: "a message larger than the window", body: whole(huge)},
+		{name: "an input that is one text", path: "/responses", body: []byte(`{"model":"gpt-4o-mini","input":"Hello."}`)},
+		{name: "a response that the server lacks", path: "/responses", body: []byte(
+			`{"model":"gpt-4o-mini","previous_response_id":"resp_0","input":[{"role":"user","content":"Go on."}]}`)},
+		{name: "a server that may compact", path: "/responses", body: []byte(
+			`{"model":"gpt-4o-mini","context_management":[{"type":"compaction"}],"input":[{"role":"user","content":"Hello."}]}`)},
+		{name: "a client that compacts by itself", path: "/responses", body: []byte(
+			`{"model":"gpt-4o-mini","input":[{"role":"user","content":"Hello."},{"type":"compaction_trigger"}]}`)},
 		{name: "another endpoint", method: http.MethodGet, path: "/models"},
 		{name: "a rate limit of the upstream", body: whole(short), fault: Fault{
 			Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"1"}},
@@ -181,10 +189,7 @@ func (i incident) provoke(parent context.Context, baseURL string) Incident {
 }
 
 func (i incident) request(ctx context.Context, baseURL string) (*http.Request, error) {
-	method, path := i.method, i.path
-	if method == "" {
-		method, path = http.MethodPost, "/chat/completions"
-	}
+	method, path := cmp.Or(i.method, http.MethodPost), cmp.Or(i.path, "/chat/completions")
 	req, err := http.NewRequestWithContext(ctx, method, baseURL+path, bytes.NewReader(i.body))
 	if err != nil {
 		return nil, err
