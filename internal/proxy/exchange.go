@@ -11,11 +11,8 @@ import (
 	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
-// The values of the label api and of the field of that name in the log.
-const (
-	apiChat  = "chat"
-	apiOther = "other"
-)
+// apiOther stands in the label api, and in the field of that name in the log, for what is of no API that is read.
+const apiOther = "other"
 
 // action is what was done with a request. It is empty for a request that the proxy answered itself.
 type action string
