@@ -13,6 +13,13 @@ type Answer struct {
 	// DroppedReasoning counts the reasoning items of the request that the server kept from the model, by one of
 	// DropReasons. It is nil when the response reports none.
 	DroppedReasoning map[string]int
+	// Calls reports that the model called a tool that the client runs, so that more is to come before it has answered.
+	Calls bool
+}
+
+// EndsTurn reports whether the model has said all it had to say to what the user said last.
+func (a Answer) EndsTurn() bool {
+	return !a.Failed() && !a.Calls && (a.Finish == "stop" || a.Finish == "completed")
 }
 
 // Failed reports whether the response names an error, perhaps after it began well.

@@ -28,7 +28,7 @@ var answerTests = map[string]struct {
 			`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}],"usage":null}`,
 			`{"object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21}}`,
 			`[DONE]`),
-		want: Answer{Usage: map[UsageKind]int{InputTokens: 9, OutputTokens: 12}, Finish: "tool_calls"},
+		want: Answer{Usage: map[UsageKind]int{InputTokens: 9, OutputTokens: 12}, Finish: "tool_calls", Calls: true},
 	},
 	"the last usage of a stream that reports it all the time": {
 		body: events(
@@ -303,5 +303,39 @@ func deltaEvents() map[string][]byte {
 		"response": []byte("event: response.output_text.delta\n" + `data: {"type":"response.output_text.delta",` +
 			`"item_id":"msg_67c9fdcf37fc8190ba82116e33fb28c507b8b0ad4e5eb654","output_index":0,"content_index":0,` +
 			`"delta":" token","sequence_number":42,"obfuscation":"aBcDeFgHiJ"}` + "\n\n"),
+	}
+}
+
+func TestAnswerKnowsWhenTheTurnEnds(t *testing.T) {
+	for _, test := range []struct {
+		name, body string
+		want       bool
+	}{
+		{"a chat completion that stopped", `{"choices":[{"finish_reason":"stop"}]}`, true},
+		{"a chat completion that calls a tool", `{"choices":[{"finish_reason":"tool_calls"}]}`, false},
+		{"one of two choices that calls a tool", `{"choices":[{"finish_reason":"tool_calls"},{"finish_reason":"stop"}]}`, false},
+		{"a chat completion that was cut off", `{"choices":[{"finish_reason":"length"}]}`, false},
+		{"a chat stream that broke off", events(`{"choices":[{"delta":{"content":"a"},"finish_reason":null}]}`), false},
+		{"a response with a message", `{"status":"completed","output":[{"type":"reasoning"},{"type":"message"}]}`, true},
+		{"a response with a hosted call", `{"status":"completed","output":[{"type":"web_search_call"},{"type":"message"}]}`, true},
+		{"a response with a call", `{"status":"completed","output":[{"type":"message"},{"type":"custom_tool_call"}]}`, false},
+		{"a response that wants an approval", `{"status":"completed","output":[{"type":"mcp_approval_request"}]}`, false},
+		{"a stream of a response with a call", events(
+			`{"type":"response.output_item.done","item":{"type":"function_call","arguments":"{}"}}`,
+			`{"type":"response.completed","response":{"status":"completed","output":[]}}`), false},
+		{"a stream of a response with a message", events(
+			`{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"function_call"}]}}`,
+			`{"type":"response.completed","response":{"status":"completed","output":[{"type":"message"}]}}`), true},
+		{"a response that failed", `{"status":"completed","error":{"code":"server_error"}}`, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := NewAnswerReader()
+			if _, err := r.Write([]byte(test.body)); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Answer().EndsTurn(); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
 	}
 }

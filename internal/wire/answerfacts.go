@@ -15,6 +15,7 @@ type statement struct {
 	counts      counts
 	identifiers [firstCount - firstIdentifier]identifier
 	dropped     map[string]int
+	calls       bool
 }
 
 // set takes the scalar at a place, as written; nil when it is too long to be looked at.
@@ -37,6 +38,13 @@ func (s *statement) close(p place) {
 		s.complete = true
 	case atTransformation:
 		s.countTransformation()
+	case atChoice:
+		finish := s.at(atFinishReason)
+		s.calls = s.calls || finish.is("tool_calls") || finish.is("function_call")
+	case atOutputItem:
+		kind := s.at(atOutputItemType)
+		s.calls = s.calls || isClientCall(kind.text())
+		kind.length = 0
 	}
 }
 
@@ -82,6 +90,7 @@ type facts struct {
 	finish               string
 	errorCode, errorType string
 	dropped              map[string]int
+	calls                bool
 }
 
 // add adds a text. What it says replaces what earlier ones said.
@@ -96,10 +105,11 @@ func (f *facts) add(s *statement) {
 		f.errorCode, f.errorType = code, kind
 	}
 	f.finish = cmp.Or(s.finish(), f.finish)
+	f.calls = f.calls || s.calls
 }
 
 func (f *facts) answer() Answer {
-	a := Answer{Finish: f.finish, ErrorCode: f.errorCode, ErrorType: f.errorType, DroppedReasoning: f.dropped}
+	a := Answer{Finish: f.finish, ErrorCode: f.errorCode, ErrorType: f.errorType, DroppedReasoning: f.dropped, Calls: f.calls}
 	if f.counts.known() {
 		a.Usage = map[UsageKind]int{}
 	}

@@ -18,6 +18,8 @@ const (
 	atTransformations
 	atTransformation
 	atError
+	atOutput
+	atOutputItem
 
 	atObject
 	atType
@@ -30,6 +32,7 @@ const (
 	atTransformationType
 	atTransformationAction
 	atTransformationReason
+	atOutputItemType
 
 	atInputTokens
 	atCachedTokens
@@ -55,6 +58,8 @@ func (p place) element() place {
 		return atChoice
 	case atTransformations:
 		return atTransformation
+	case atOutput:
+		return atOutputItem
 	}
 	return nowhere
 }
@@ -78,6 +83,10 @@ func (p place) member(name string) place {
 		if name == "reason" {
 			return atIncompleteReason
 		}
+	case atOutputItem:
+		if name == "type" {
+			return atOutputItemType
+		}
 	}
 	return nowhere
 }
@@ -95,6 +104,8 @@ func topMember(name string) place {
 		return atType
 	case "code":
 		return atCode
+	case "item":
+		return atOutputItem
 	}
 	return responseMember(name)
 }
@@ -111,6 +122,8 @@ func responseMember(name string) place {
 		return atIncompleteDetails
 	case "input_transformations":
 		return atTransformations
+	case "output":
+		return atOutput
 	}
 	return nowhere
 }

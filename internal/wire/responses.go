@@ -36,15 +36,16 @@ func decodeInput(d *decoder, raw []byte) compactor.Item {
 	e := readElement(d, raw)
 	kind := d.text(e.kind)
 	item := compactor.Item{ID: d.text(e.id)}
+	if isClientCall(kind) {
+		e.decodeCall(d, kind, raw, &item)
+		return item
+	}
 	switch kind {
 	case "", "message":
 		e.decodeMessage(d, raw, &item)
 	case "reasoning":
 		item.Role = compactor.Reasoning
 		e.decodeReasoning(d, &item)
-	case "function_call", "custom_tool_call", "computer_call", "shell_call", "local_shell_call", "apply_patch_call",
-		"mcp_approval_request":
-		e.decodeCall(d, kind, raw, &item)
 	case "function_call_output", "custom_tool_call_output", "computer_call_output", "shell_call_output",
 		"local_shell_call_output", "apply_patch_call_output", "mcp_approval_response":
 		e.decodeResult(d, kind, raw, &item)
@@ -56,6 +57,16 @@ func decodeInput(d *decoder, raw []byte) compactor.Item {
 		e.decodeOpaque(d, kind, raw, &item)
 	}
 	return item
+}
+
+// isClientCall reports whether an item of that type waits for the client to answer it.
+func isClientCall(kind string) bool {
+	switch kind {
+	case "function_call", "custom_tool_call", "computer_call", "shell_call", "local_shell_call", "apply_patch_call",
+		"mcp_approval_request":
+		return true
+	}
+	return false
 }
 
 // readElement sorts the members of an item without looking into them.
