@@ -45,7 +45,7 @@ func writeCount(w io.Writer, c compactor.Conversation) error {
 }
 
 // describeItem says what an item is, and not what it says.
-func describeItem(item compactor.Item) string {
+func describeItem(item *compactor.Item) string {
 	text := item.Role.String()
 	var called []string
 	for _, call := range item.Calls {

@@ -75,7 +75,7 @@ func (h harness) agentRules(v agentVector, want []plain) string {
 	if why, ok := different()[v.Name]; ok {
 		return why
 	}
-	in, out := plainly(h.items(v.Messages)), h.runAgent(v, agentAdditions{opening: true, note: true})
+	in, out := plainly(h.pointers(v.Messages)), h.runAgent(v, agentAdditions{opening: true, note: true})
 	got := plainly(out.Conversation.Items)
 	var rules []string
 	if newest := newestUser(in); newest >= 0 && !slices.ContainsFunc(want, equalTo(in[newest])) {
@@ -138,7 +138,7 @@ func TestDefaultsDifferFromAgentFrameworkOnlyByRules(t *testing.T) {
 		if v.unrunnable() != "" {
 			continue
 		}
-		want, out := plainly(h.items(v.ExpectedMessages)), h.runAgent(v, agentAdditions{})
+		want, out := plainly(h.pointers(v.ExpectedMessages)), h.runAgent(v, agentAdditions{})
 		if cmp.Equal(want, plainly(out.Conversation.Items)) {
 			equal++
 			continue

@@ -1,11 +1,12 @@
 package compactor
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -21,7 +22,7 @@ type toldResult struct {
 }
 
 func toolsIn(c Conversation, u unit) toolUse {
-	var use toolUse
+	use := toolUse{calls: make([]Call, 0, 1), results: make([]toldResult, 0, 1)}
 	for _, i := range u.items {
 		it := c.Items[i]
 		if it.callsTools() {
@@ -53,12 +54,18 @@ func answerIn(c Conversation, u unit) string {
 // bounded returns the text in a format, of at most so many characters. When it would be longer, every result may keep the
 // same number of characters, as many as fit.
 func (t toolUse) bounded(format CollapseFormat, maxChars int) string {
-	text := t.write(format, math.MaxInt)
-	if utf8.RuneCountInString(text) <= maxChars {
-		return text
+	if format == FormatNames {
+		return truncated(t.write(format, math.MaxInt), maxChars)
 	}
-	most := sort.Search(maxChars, func(n int) bool { return utf8.RuneCountInString(t.write(format, n+1)) > maxChars })
-	text = t.write(format, most)
+	length := t.lengths(format)
+	if length(math.MaxInt) <= maxChars {
+		return t.write(format, math.MaxInt)
+	}
+	most := sort.Search(maxChars, func(n int) bool { return length(n+1) > maxChars })
+	return truncated(t.write(format, most), maxChars)
+}
+
+func truncated(text string, maxChars int) string {
 	if utf8.RuneCountInString(text) <= maxChars {
 		return text
 	}
@@ -67,12 +74,75 @@ func (t toolUse) bounded(format CollapseFormat, maxChars int) string {
 	return text + tail
 }
 
+// lengths returns how long the text becomes, in characters, when every result keeps so many. It adds up lengths: to write the
+// text for every number that is tried would take most of the time of a replay.
+func (t toolUse) lengths(format CollapseFormat) func(most int) int {
+	entries := make([]entryLength, len(t.results))
+	frame := utf8.RuneCountInString(t.write(format, 0))
+	for i, r := range t.results {
+		entries[i] = r.length(format)
+		frame -= entries[i].cut(0)
+	}
+	return func(most int) int {
+		length := frame
+		for _, entry := range entries {
+			length += entry.cut(most)
+		}
+		return length
+	}
+}
+
+// entryLength is what a result takes, in characters.
+type entryLength struct {
+	text    int // the whole of it
+	spaces  int // at the end of the whole, which are left out
+	leading int // spaces at the beginning, which are left out
+}
+
+// length measures the result's entry without the name of the tool. It looks at the spaces only: the rest is counted.
+func (r toldResult) length(format CollapseFormat) entryLength {
+	l := entryLength{text: r.chars}
+	if format != FormatResults {
+		return l
+	}
+	text := r.text
+	if r.tool == "" {
+		text = strings.TrimLeftFunc(r.text, unicode.IsSpace)
+		l.leading = utf8.RuneCountInString(r.text[:len(r.text)-len(text)])
+	}
+	l.spaces = utf8.RuneCountInString(text[len(strings.TrimRightFunc(text, unicode.IsSpace)):])
+	return l
+}
+
+// cut returns the length when the result keeps so many characters.
+func (l entryLength) cut(most int) int {
+	if l.text <= most {
+		return l.text - l.leading - l.spaces
+	}
+	return most - min(most, l.leading) + len(leftOutHead) + digits(l.text-most) + len(leftOutTail)
+}
+
+// digits returns the length of a number that is not negative.
+func digits(n int) int {
+	d := 1
+	for ; n > 9; n /= 10 {
+		d++
+	}
+	return d
+}
+
 // write returns the text in a format, each result with at most so many of its characters. It is empty when there is nothing
 // to say.
 func (t toolUse) write(format CollapseFormat, most int) string {
-	switch names := t.names(); {
-	case format == FormatResults:
-		return format.opening() + strings.Join(t.list(most), "; ") + "]"
+	var b strings.Builder
+	if format == FormatResults {
+		b.WriteString(format.opening())
+		t.list(&b, most)
+		b.WriteByte(']')
+		return b.String()
+	}
+	names := t.names()
+	switch {
 	case len(names) == 0:
 		return ""
 	case format == FormatNames:
@@ -99,20 +169,17 @@ func (t toolUse) names() []string {
 	return names
 }
 
-// list returns the results in their order.
-func (t toolUse) list(most int) []string {
+// list writes the results in their order.
+func (t toolUse) list(b *strings.Builder, most int) {
 	if len(t.results) == 0 {
-		return []string{"no results"}
+		b.WriteString("no results")
 	}
-	entries := make([]string, 0, len(t.results))
-	for _, result := range t.results {
-		name := ""
-		if result.tool != "" {
-			name = result.tool + ": "
+	for i, result := range t.results {
+		if i > 0 {
+			b.WriteString("; ")
 		}
-		entries = append(entries, strings.TrimSpace(name+result.cut(most)))
+		result.write(b, most)
 	}
-	return entries
 }
 
 // block returns the results under the names of their tools.
@@ -150,11 +217,32 @@ func (t toolUse) inCallOrder() []toldResult {
 	return ordered
 }
 
+// write writes the result behind the name of its tool, without spaces around the two.
+func (r toldResult) write(b *strings.Builder, most int) {
+	text := r.cut(most)
+	if r.tool == "" {
+		b.WriteString(strings.TrimSpace(text))
+		return
+	}
+	b.WriteString(strings.TrimLeftFunc(r.tool, unicode.IsSpace))
+	b.WriteByte(':')
+	if text = strings.TrimRightFunc(text, unicode.IsSpace); text != "" {
+		b.WriteByte(' ')
+		b.WriteString(text)
+	}
+}
+
+// These stand around the number of characters of a result that are missing.
+const (
+	leftOutHead = "... ["
+	leftOutTail = " characters left out]"
+)
+
 // cut returns at most so many characters of the result, and says how many are missing.
 func (r toldResult) cut(most int) string {
 	if r.chars <= most {
 		return r.text
 	}
 	head, _ := cutRunes(r.text, most)
-	return fmt.Sprintf("%s... [%d characters left out]", head, r.chars-most)
+	return head + leftOutHead + strconv.Itoa(r.chars-most) + leftOutTail
 }

@@ -65,7 +65,7 @@ func (g Goal) reached(tokens int, n counts) bool {
 }
 
 // reachedBy reports whether the conversation need not shrink.
-func (g Goal) reachedBy(c Conversation) bool { return g.reached(c.Tokens(), countsOf(c.Items)) }
+func (g Goal) reachedBy(c Conversation) bool { return g.reached(c.Tokens(), c.totals().counts) }
 
 // over returns by how many tokens a size misses the goal, 0 where something else than tokens decides.
 func (g Goal) over(tokens int) int {

@@ -1,14 +1,19 @@
 package compactor
 
+import "slices"
+
 // Conversation is what a request says, as a value: a compactor returns a new one and leaves its input as it was.
 type Conversation struct {
-	// Items are in the order of the request.
-	Items []Item
+	// Items are in the order of the request. Conversations share them: whoever changes one puts a changed copy in its place.
+	Items []*Item
 	// Overhead is the size of what is sent beside the items: tools, instructions, response format and framing.
 	Overhead Size
 	// Counter measured the items and measures what compactors add.
 	Counter Counter
 
+	// sum is what summed adds up to: the items, unless they were replaced since.
+	sum    totals
+	summed []*Item
 	// target is the plan's, in tokens with the overhead, for what is a share of it. Gap is how many tokens lie between it and
 	// the trigger.
 	target, gap int
@@ -23,11 +28,11 @@ func NewConversation(items []Item, overhead Size, counter Counter) Conversation 
 }
 
 func newConversation(items []Item, overhead Size, counter Counter, unprotected bool) Conversation {
-	c := Conversation{Items: append([]Item(nil), items...), Overhead: overhead, Counter: counter, unprotected: unprotected}
-	for i := range c.Items {
-		c.Items[i].preset = c.Items[i].Pinned
-		if c.Items[i].Size == (Size{}) {
-			c.Items[i].Size = counter.Measure(c.Items[i])
+	c := Conversation{Items: pointers(slices.Clone(items)), Overhead: overhead, Counter: counter, unprotected: unprotected}
+	for _, it := range c.Items {
+		it.preset = it.Pinned
+		if it.Size == (Size{}) {
+			it.Size = counter.Measure(*it)
 		}
 	}
 	if unprotected {
@@ -39,33 +44,68 @@ func newConversation(items []Item, overhead Size, counter Counter, unprotected b
 	return c
 }
 
+// pointers returns one to each of the items.
+func pointers(items []Item) []*Item {
+	all := make([]*Item, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// clones returns copies of the items.
+func clones(items []*Item) []*Item {
+	all := make([]Item, len(items))
+	for i, it := range items {
+		all[i] = *it
+	}
+	return pointers(all)
+}
+
 // Size returns the size of all items together, without the overhead.
-func (c Conversation) Size() Size { return sizeOf(c.Items) }
+func (c Conversation) Size() Size { return c.totals().size }
+
+// totals returns what the items add up to. A chain asks many times, so a conversation remembers it.
+func (c Conversation) totals() totals {
+	if same(c.summed, c.Items) {
+		return c.sum
+	}
+	return totalsOf(c.Items)
+}
+
+// same reports whether two lists are one and the same, and not empty.
+func same(a, b []*Item) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
+
+// summedUp returns the conversation with what its items add up to.
+func (c Conversation) summedUp() Conversation {
+	c.sum, c.summed = c.totals(), c.Items
+	return c
+}
 
 // Tokens returns the tokens of all items together, without the overhead.
 func (c Conversation) Tokens() int { return c.Counter.Tokens(c.Size()) }
 
 // with returns the conversation with other items.
-func (c Conversation) with(items []Item) Conversation {
+func (c Conversation) with(items []*Item) Conversation {
 	c.Items = items
 	return c
 }
 
 // measured returns the item with its size.
-func (c Conversation) measured(item Item) Item {
+func (c Conversation) measured(item Item) *Item {
 	item.Size = c.Counter.Measure(item)
-	return item
+	return &item
 }
 
 // added returns a message of the model with a text, made by the compactor of that name.
-func (c Conversation) added(text, mark string) Item {
+func (c Conversation) added(text, mark string) *Item {
 	return c.measured(Item{Role: Assistant, Text: text, HasText: true, Source: Added, Mark: mark})
 }
 
 // tokens returns the tokens of one item alone.
-func (c Conversation) tokens(item Item) int { return c.Counter.Tokens(item.Size) }
+func (c Conversation) tokens(item *Item) int { return c.Counter.Tokens(item.Size) }
 
-func sizeOf(items []Item) Size {
+func sizeOf(items []*Item) Size {
 	var sum Size
 	for i := range items {
 		sum = sum.Plus(items[i].Size)
@@ -76,7 +116,7 @@ func sizeOf(items []Item) Size {
 // markBeginning marks the leading system items and the user items before the first model-made one. Both are read off the
 // whole request, once: after a cut the first model-made item left may stand behind a much later user item. For the same
 // reason the opening ends at a note in the client's own history.
-func markBeginning(items []Item) {
+func markBeginning(items []*Item) {
 	leading, begun := true, false
 	for i := range items {
 		begun = begun || items[i].ModelMade() || items[i].past.removed > 0
@@ -87,7 +127,7 @@ func markBeginning(items []Item) {
 }
 
 // newestSaid returns the index of the newest item the user wrote, or -1.
-func newestSaid(items []Item) int {
+func newestSaid(items []*Item) int {
 	for i := len(items) - 1; i >= 0; i-- {
 		if items[i].said() {
 			return i

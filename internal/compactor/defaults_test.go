@@ -49,7 +49,7 @@ func subsets() []additions {
 }
 
 // run applies a vector with the protections on but for those additions that are off.
-func (h harness) run(v vector, off additions) (items []compactor.Item, discarded string) {
+func (h harness) run(v vector, off additions) (items []*compactor.Item, discarded string) {
 	counter := h.counter(v.Counter)
 	input := h.items(v.Messages)
 	if v.Kind == "compact" {
@@ -91,9 +91,9 @@ func (h harness) without(c compactor.Compactor, off additions) compactor.Compact
 // recorded returns what the recording says the result is.
 func (h harness) recorded(v vector) []plain {
 	if v.ExpectedMessages == nil {
-		return plainly(h.items(v.Messages))
+		return plainly(h.pointers(v.Messages))
 	}
-	return plainly(h.items(v.ExpectedMessages))
+	return plainly(h.pointers(v.ExpectedMessages))
 }
 
 // rules says why the result of a vector differs from its recording.
@@ -113,28 +113,28 @@ func (h harness) rules(v vector, want []plain) string {
 		return "a result that is not smaller is thrown away"
 	case discarded != "":
 		return "a result that would break the request is thrown away: " + discarded
-	case brokenPairing(h.items(v.Messages)):
+	case brokenPairing(h.pointers(v.Messages)):
 		return "calls and results pair by id, wherever they stand"
 	case insideSystem(got) > insideSystem(fromPlain(want)):
 		return "system messages stay where they are"
 	case strings.Contains(string(v.Params), `"min_keep_steps":0`) || strings.Contains(string(v.Params), `"min_keep_steps": 0`):
 		return "the newest step stays"
-	case modelFirst(h.items(v.Messages)):
+	case modelFirst(h.pointers(v.Messages)):
 		return "what comes before the first user message is a turn of its own"
 	default:
 		return "the note stands where the first removed item stood"
 	}
 }
 
-func fromPlain(all []plain) []compactor.Item {
-	var items []compactor.Item
+func fromPlain(all []plain) []*compactor.Item {
+	var items []*compactor.Item
 	for _, p := range all {
-		items = append(items, compactor.Item{Role: p.Role, Text: p.Text})
+		items = append(items, &compactor.Item{Role: p.Role, Text: p.Text})
 	}
 	return items
 }
 
-func insideSystem(items []compactor.Item) int {
+func insideSystem(items []*compactor.Item) int {
 	n := 0
 	for _, it := range items {
 		if it.Role == compactor.System {
@@ -145,7 +145,7 @@ func insideSystem(items []compactor.Item) int {
 }
 
 // modelFirst reports whether something that is neither system nor the user's comes first.
-func modelFirst(items []compactor.Item) bool {
+func modelFirst(items []*compactor.Item) bool {
 	for _, it := range items {
 		if it.Role != compactor.System {
 			return it.Role != compactor.User || it.Mark != ""
@@ -155,7 +155,7 @@ func modelFirst(items []compactor.Item) bool {
 }
 
 // brokenPairing reports whether a result does not directly follow its call, or is missing.
-func brokenPairing(items []compactor.Item) bool {
+func brokenPairing(items []*compactor.Item) bool {
 	var open map[string]int
 	for _, it := range items {
 		if it.Role == compactor.ToolResult {

@@ -91,7 +91,7 @@ func (p Plan) Explain(ctx context.Context, c Conversation, requestedOutput int) 
 }
 
 // left returns the items that are forwarded, with their pins.
-func (r *replay) left(o Outcome) []Item {
+func (r *replay) left(o Outcome) []*Item {
 	left := o.Conversation
 	if o.After >= o.Before {
 		left = left.with(r.input)
@@ -102,7 +102,7 @@ func (r *replay) left(o Outcome) []Item {
 }
 
 // trace remembers who removed what, for an explanation.
-func (r *replay) trace(before, after []Item, by string) {
+func (r *replay) trace(before, after []*Item, by string) {
 	if r.removedBy == nil {
 		return
 	}
@@ -128,7 +128,7 @@ func (i Item) origin() int {
 // explainer compares what came with what is left.
 type explainer struct {
 	*replay
-	left       []Item
+	left       []*Item
 	open       map[int]bool // groups with a call that waits
 	newestSaid int          // index in left, or -1
 }
@@ -160,7 +160,7 @@ func (e explainer) now() []*Item {
 	now := make([]*Item, len(e.input))
 	for i := range e.left {
 		if origin := e.left[i].origin(); origin != Added {
-			now[origin] = &e.left[i]
+			now[origin] = e.left[i]
 		}
 	}
 	return now
@@ -243,7 +243,7 @@ func (e explainer) fates(members []int, now []*Item, quoted map[int]bool) []Fate
 }
 
 // changes returns what became of one item, nothing where it is as it was.
-func (e explainer) changes(was Item, is *Item, quoted bool) []Fate {
+func (e explainer) changes(was, is *Item, quoted bool) []Fate {
 	var fates []Fate
 	if is == nil {
 		// A group goes as a whole, and what once took its place has its first index.

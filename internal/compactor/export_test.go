@@ -19,18 +19,18 @@ type Counted struct{ Messages, Turns, Groups, ToolCalls int }
 
 // Counts returns what predicates are asked about.
 func Counts(c Conversation) Counted {
-	n := countsOf(c.Items)
+	n := c.totals().counts
 	return Counted{n.messages, n.turns, n.groups, n.toolCalls}
 }
 
 // Holds answers a predicate for a conversation without overhead.
-func (p Predicate) Holds(c Conversation) bool { return p.holds(c.Tokens(), countsOf(c.Items)) }
+func (p Predicate) Holds(c Conversation) bool { return p.holds(c.Tokens(), c.totals().counts) }
 
 // CallPoint applies the plan once to the whole conversation, as a hook does.
 func (p Plan) CallPoint(ctx context.Context, c Conversation) Outcome {
 	r := newReplay(p, c, 0)
-	for _, item := range r.input {
-		r.append(item)
+	for i := range r.input {
+		r.append(r.input[i])
 	}
 	r.present = true
 	r.callPoint(ctx)
@@ -49,14 +49,14 @@ func RunStepOpening(ctx context.Context, compactor Compactor, c Conversation, ta
 		c.Items = Plan{Chain: Chain{{Compactor: compactor}}}.recognized(c.Items)
 		groupItems(c.Items, c.Counter, share(p.window, longestLedShare))
 	}
-	c.Items, c.target = append([]Item(nil), c.Items...), target
+	c.Items, c.target = clones(c.Items), target
 	p.apply(c)
 	return Step{Compactor: compactor}.run(ctx, c, Goal{Tokens: target})
 }
 
 // Groups returns the group of every item, as a replay in a window of so many tokens sees them.
 func Groups(c Conversation, window int) []int {
-	items := append([]Item(nil), c.Items...)
+	items := clones(c.Items)
 	groupItems(items, c.Counter, share(window, longestLedShare))
 	groups := make([]int, len(items))
 	for i := range items {
@@ -64,3 +64,9 @@ func Groups(c Conversation, window int) []int {
 	}
 	return groups
 }
+
+// Clones returns copies of the items.
+func Clones(items []*Item) []*Item { return clones(items) }
+
+// Pointers returns one to each of the items.
+func Pointers(items []Item) []*Item { return pointers(items) }

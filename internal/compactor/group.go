@@ -20,7 +20,7 @@ const longestLedShare = 0.25
 //
 // A group that begins with reasoning ends early when it has more than so many tokens, after a result, as long as none of its
 // items has an id: then the server cannot tie what follows to the reasoning. No limit is 0.
-func groupItems(items []Item, counter Counter, limit int) {
+func groupItems(items []*Item, counter Counter, limit int) {
 	g := grouper{
 		items: items, counter: counter, limit: limit, current: -1,
 		open: map[string][]int{}, called: map[string]int{}, unanswered: map[int]int{},
@@ -33,7 +33,7 @@ func groupItems(items []Item, counter Counter, limit int) {
 
 // grouper numbers the groups of items one after the other.
 type grouper struct {
-	items   []Item
+	items   []*Item
 	counter Counter
 	limit   int // tokens of a group that begins with reasoning; 0 means none
 
@@ -149,7 +149,7 @@ func (g *grouper) joins(i int) bool {
 // note takes down the calls of item i, which has its group, and its size. Whether a call of an unknown kind wants an
 // answer is not known.
 func (g *grouper) note(i int) {
-	it := &g.items[i]
+	it := g.items[i]
 	for _, call := range it.Calls {
 		g.open[call.ID] = append(g.open[call.ID], i)
 		g.called[call.ID] = i
@@ -170,7 +170,7 @@ func (g *grouper) note(i int) {
 }
 
 // groupByPosition numbers the groups without looking at ids: results belong to the model's message directly before them.
-func groupByPosition(items []Item) {
+func groupByPosition(items []*Item) {
 	for i := range items {
 		items[i].group = i
 		if i > 0 && items[i].Role == ToolResult && items[items[i-1].group].Role == Assistant {
@@ -180,12 +180,12 @@ func groupByPosition(items []Item) {
 }
 
 // sameGroup reports whether two items stand or fall together. An added item is a group of its own.
-func sameGroup(a, b Item) bool {
+func sameGroup(a, b *Item) bool {
 	return a.Source != Added && b.Source != Added && a.group == b.group
 }
 
 // openGroups returns the groups with a call that no item up to the last one answers.
-func openGroups(items []Item) map[int]bool {
+func openGroups(items []*Item) map[int]bool {
 	open, last := map[int]bool{}, Added
 	for i := range items {
 		last = max(last, items[i].Source)

@@ -74,7 +74,7 @@ func compare(before, after Conversation) changes {
 
 // find returns the first index from next on of the item that it stands for, or -1. An added item stands for one with the
 // same text; there is none from index added on.
-func find(items []Item, next, added int, it Item) int {
+func find(items []*Item, next, added int, it *Item) int {
 	end := len(items)
 	if it.Source == Added {
 		end = added
@@ -87,7 +87,7 @@ func find(items []Item, next, added int, it Item) int {
 	return -1
 }
 
-func edited(before, after Item) bool {
+func edited(before, after *Item) bool {
 	return before.Text != after.Text || before.Prefix != after.Prefix
 }
 
@@ -144,7 +144,7 @@ func judgeItems(before, after Conversation, ch changes) Discard {
 }
 
 // splitsGroup reports whether some items of a group were removed and others not.
-func splitsGroup(items []Item, ch changes) bool {
+func splitsGroup(items []*Item, ch changes) bool {
 	gone := map[int]bool{}
 	for i, j := range ch.survivors {
 		if j < 0 && items[i].Source != Added {
@@ -161,10 +161,10 @@ func splitsGroup(items []Item, ch changes) bool {
 
 // malformed reports whether an added item says nothing, pretends to be a call or a result, or stands inside a group or
 // before the result of a call.
-func malformed(items []Item) bool {
+func malformed(items []*Item) bool {
 	last := -1 // the newest item before that was not added
-	for i, it := range items {
-		switch {
+	for i := range items {
+		switch it := items[i]; {
 		case it.Source != Added:
 			if last < i-1 && insideGroup(items[:last+1], it) {
 				return true
@@ -178,7 +178,7 @@ func malformed(items []Item) bool {
 }
 
 // insideGroup reports whether what is added between the items before and the next one tears a group apart.
-func insideGroup(before []Item, next Item) bool {
+func insideGroup(before []*Item, next *Item) bool {
 	if next.Role == ToolResult && next.group != next.Source {
 		return true
 	}

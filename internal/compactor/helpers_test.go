@@ -177,3 +177,12 @@ func holds(c compactor.Conversation, source int) bool {
 	}
 	return false
 }
+
+// values returns what the items are now, to find out later whether they were changed.
+func values(items []*compactor.Item) []compactor.Item {
+	all := make([]compactor.Item, len(items))
+	for i, it := range items {
+		all[i] = *it
+	}
+	return all
+}

@@ -84,7 +84,7 @@ type structure struct {
 const AfterPrefix = "\n\n"
 
 // FullText returns the text as it is sent: behind the prefix, if there is one.
-func (i Item) FullText() string {
+func (i *Item) FullText() string {
 	if i.Prefix == "" || i.Text == "" {
 		return i.Prefix + i.Text
 	}
@@ -92,24 +92,24 @@ func (i Item) FullText() string {
 }
 
 // ModelMade reports whether the model wrote the item.
-func (i Item) ModelMade() bool {
+func (i *Item) ModelMade() bool {
 	return i.Role == Assistant || i.Role == Reasoning || i.Role == ToolCall
 }
 
 // output reports whether the item is a part of what the client asked for: model-made, or a call of an unknown kind.
-func (i Item) output() bool { return i.ModelMade() || i.Role == Opaque && len(i.Calls) > 0 }
+func (i *Item) output() bool { return i.ModelMade() || i.Role == Opaque && len(i.Calls) > 0 }
 
 // stays reports whether the item must not be removed.
-func (i Item) stays() bool { return i.Pinned || i.kept || i.anchored }
+func (i *Item) stays() bool { return i.Pinned || i.kept || i.anchored }
 
 // said reports whether the user wrote the item: a user item that no compactor made.
-func (i Item) said() bool { return i.Role == User && i.Mark == "" }
+func (i *Item) said() bool { return i.Role == User && i.Mark == "" }
 
 // isNote reports whether the item is a note about removed items. One with a note merged into it is not.
-func (i Item) isNote() bool { return i.Role == User && i.Prefix == "" && i.past.removed > 0 }
+func (i *Item) isNote() bool { return i.Role == User && i.Prefix == "" && i.past.removed > 0 }
 
 // callsTools reports whether the item holds calls that the client answers.
-func (i Item) callsTools() bool { return len(i.Calls) > 0 && i.Role != Opaque }
+func (i *Item) callsTools() bool { return len(i.Calls) > 0 && i.Role != Opaque }
 
 // Call is one tool call.
 type Call struct {

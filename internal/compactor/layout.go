@@ -32,13 +32,14 @@ func (t turn) keepIn(keep []bool) {
 func (t turn) size() Size { return t.user.size.Plus(sizeOfUnits(t.steps)) }
 
 // layOut sorts the items into turns and steps, those that are lifted left out. A group belongs where its first item stands.
-func layOut(c Conversation, lifts func(Item) bool) layout {
+func layOut(c Conversation, lifts func(*Item) bool) layout {
 	l := layout{fixed: make([]bool, len(c.Items)), task: newestSaid(c.Items), turns: []turn{{opener: -1}}}
-	homes := map[int]*unit{}
+	homes := make(map[int]int, len(c.Items)) // for each group its unit
 	inTask := l.task < 0
-	var units []*unit
+	units, indexes := make([]unit, 0, len(c.Items)), indexesOf(c.Items)
 	var past []int // for each unit its turn, or -1 for the task
-	for i, it := range c.Items {
+	for i := range c.Items {
+		it := c.Items[i]
 		switch {
 		case lifts(it):
 		case it.said() && i != l.task:
@@ -46,29 +47,34 @@ func layOut(c Conversation, lifts func(Item) bool) layout {
 			if it.stays() {
 				l.fix(c, i)
 			} else {
-				l.turns[len(l.turns)-1].user.add(i, it)
+				l.turns[len(l.turns)-1].user.add(i, it, indexes)
 			}
 		case it.Pinned || i == l.task || !c.unprotected && it.Mark != "" && it.Role == User:
 			l.fix(c, i)
 			inTask = inTask || i == l.task
-		case it.Source != Added && homes[it.group] != nil:
-			homes[it.group].add(i, it)
 		default:
-			u := &unit{role: it.Role}
-			u.add(i, it)
-			if it.Source != Added {
-				homes[it.group] = u
+			home, known := homes[it.group]
+			if !known || it.Source == Added {
+				home = len(units)
+				units = append(units, unit{role: it.Role})
+				past = append(past, l.turnOf(inTask))
 			}
-			units = append(units, u)
-			home := len(l.turns) - 1
-			if inTask {
-				home = -1
+			if !known && it.Source != Added {
+				homes[it.group] = home
 			}
-			past = append(past, home)
+			units[home].add(i, it, indexes)
 		}
 	}
 	l.assign(c, units, past)
 	return l
+}
+
+// turnOf returns the turn of what stands behind the items so far, or -1 for the task.
+func (l *layout) turnOf(inTask bool) int {
+	if inTask {
+		return -1
+	}
+	return len(l.turns) - 1
 }
 
 func (l *layout) fix(c Conversation, i int) {
@@ -78,14 +84,14 @@ func (l *layout) fix(c Conversation, i int) {
 
 // assign puts the units into their turns and the task. A unit of the past that must stay is fixed; one of the task stays a
 // step, since it counts as one.
-func (l *layout) assign(c Conversation, units []*unit, past []int) {
+func (l *layout) assign(c Conversation, units []unit, past []int) {
 	for n, u := range units {
 		kept := slices.ContainsFunc(u.items, func(i int) bool { return c.Items[i].stays() })
 		switch {
-		case c.unprotected && l.loose(c, *u, past[n]):
+		case c.unprotected && l.loose(c, u, past[n]):
 			// It stays in no turn and no step, so nothing keeps it.
 		case past[n] < 0:
-			l.steps = append(l.steps, *u)
+			l.steps = append(l.steps, u)
 			if kept {
 				u.keepIn(l.fixed)
 			}
@@ -94,7 +100,7 @@ func (l *layout) assign(c Conversation, units []*unit, past []int) {
 				l.fix(c, i)
 			}
 		default:
-			l.turns[past[n]].steps = append(l.turns[past[n]].steps, *u)
+			l.turns[past[n]].steps = append(l.turns[past[n]].steps, u)
 		}
 	}
 }

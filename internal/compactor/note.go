@@ -49,9 +49,10 @@ type past struct {
 
 // pastOf collects what a new note stands for: the items that go, in order, and what earlier notes stood for, be they items
 // of their own or merged into one that stays.
-func pastOf(items []Item, keep []bool) past {
+func pastOf(items []*Item, keep []bool) past {
 	var p past
-	for i, it := range items {
+	for i := range items {
+		it := items[i]
 		p.removed += it.past.removed
 		p.quotes = append(p.quotes, it.past.quotes...)
 		p.images += it.past.images
@@ -69,7 +70,7 @@ func pastOf(items []Item, keep []bool) past {
 }
 
 // quotable is a user item's text with a stub for each image, so that a text about an image does not dangle.
-func quotable(it Item) string {
+func quotable(it *Item) string {
 	stubs := strings.TrimSpace(strings.Repeat(imageRemoved+" ", len(it.Media.Images)))
 	if it.Text == "" || stubs == "" {
 		return it.Text + stubs
@@ -78,7 +79,7 @@ func quotable(it Item) string {
 }
 
 // item returns the note for a past, its quotes bounded by budget tokens.
-func (n Note) item(c Conversation, p past, budget int, mark string) Item {
+func (n Note) item(c Conversation, p past, budget int, mark string) *Item {
 	p.quotes = n.choose(c, p.quotes, budget)
 	note := Item{Role: User, HasText: true, Editable: true, Source: Added, Mark: mark}
 	note.Text, note.past = n.text(p), p
@@ -142,7 +143,7 @@ func (n Note) choose(c Conversation, quotes []string, budget int) []string {
 	return chosen
 }
 
-func textItem(c Conversation, text string) Item {
+func textItem(c Conversation, text string) *Item {
 	return c.measured(Item{Role: User, HasText: true, Source: Added, Text: text})
 }
 
@@ -161,11 +162,12 @@ func nonBlank(texts []string) []string {
 }
 
 // put places the note before items[place], or merges it into a user item.
-func (n Note) put(c Conversation, items []Item, place int, note Item) []Item {
+func (n Note) put(c Conversation, items []*Item, place int, note *Item) []*Item {
 	if n.Placement == Merge {
 		if i := mergeInto(items, place); i >= 0 {
-			items[i].Prefix, items[i].past = note.Text, note.past
-			items[i] = c.measured(items[i])
+			merged := *items[i]
+			merged.Prefix, merged.past = note.Text, note.past
+			items[i] = c.measured(merged)
 			return items
 		}
 	}
@@ -176,7 +178,7 @@ func (n Note) put(c Conversation, items []Item, place int, note Item) []Item {
 }
 
 // mergeInto returns the index of the user item that takes the note in front of its text: the next one, else the newest.
-func mergeInto(items []Item, place int) int {
+func mergeInto(items []*Item, place int) int {
 	for i := place; i < len(items); i++ {
 		if items[i].said() && items[i].Editable {
 			return i
@@ -189,28 +191,27 @@ func mergeInto(items []Item, place int) int {
 }
 
 // unmerged returns the item without a note in front.
-func (c Conversation) unmerged(it Item) Item {
+func (c Conversation) unmerged(it *Item) *Item {
 	if it.Prefix == "" {
 		return it
 	}
-	it.Prefix, it.past = "", past{}
-	return c.measured(it)
+	plain := *it
+	plain.Prefix, plain.past = "", past{}
+	return c.measured(plain)
 }
 
-// marked returns the item with a mark when it is a note of this template that came back in the client's own history.
-func (n Note) marked(item Item, mark string) (Item, bool) {
+// recognize marks an item that is a note of this template and came back in the client's own history.
+func (n Note) recognize(item *Item, mark string) {
 	if item.Role != User || item.Name != "" || !item.Media.Empty() {
-		return item, false
+		return
 	}
-	p, ok := n.recognize(item.Text)
-	if ok {
+	if p, ok := n.parse(item.Text); ok {
 		item.Mark, item.past = mark, p
 	}
-	return item, ok
 }
 
-// recognize finds out whether a text is a note of this template, to its last character.
-func (n Note) recognize(text string) (past, bool) {
+// parse reads what a note of this template stands for, to its last character.
+func (n Note) parse(text string) (past, bool) {
 	removed, rest, ok := n.cutTemplate(text)
 	if !ok || n.Template == "" {
 		return past{}, false

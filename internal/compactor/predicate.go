@@ -113,17 +113,17 @@ func (p Predicate) upTo() (tokens int, known bool) {
 // counts are what predicates ask for beside tokens. They add up item by item.
 type counts struct{ messages, turns, groups, toolCalls int }
 
-func countsOf(items []Item) counts {
+func totalsOf(items []*Item) totals {
 	var sum totals
-	for i := range items {
-		sum = sum.plus(totals{counts: items[i].counts()})
+	for _, it := range items {
+		sum = sum.plus(it.totals())
 	}
-	return sum.counts
+	return sum
 }
 
 // counts returns what the item adds. A group counts with its first item. A note stands for what is gone, so it adds nothing:
 // no compactor could bring a number below a limit that the note alone exceeds.
-func (i Item) counts() counts {
+func (i *Item) counts() counts {
 	if i.isNote() {
 		return counts{}
 	}
@@ -146,7 +146,7 @@ type totals struct {
 	counts counts
 }
 
-func (i Item) totals() totals { return totals{i.Size, i.counts()} }
+func (i *Item) totals() totals { return totals{i.Size, i.counts()} }
 
 func (t totals) plus(o totals) totals {
 	return totals{t.size.Plus(o.size), counts{

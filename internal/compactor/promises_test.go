@@ -52,7 +52,7 @@ func TestGroupsLeaveAsAWhole(t *testing.T) {
 	placements := []compactor.Placement{compactor.Separate, compactor.Merge, compactor.Silent}
 	eachRandom(t, 200, placements, func(t *testing.T, h *history, c compactor.Compactor, target int) {
 		in := h.conversation(0)
-		before := append([]compactor.Item(nil), in.Items...)
+		before := values(in.Items)
 		out, report := compactor.RunStep(context.Background(), c, in, target)
 		if report.Result == compactor.Compacted {
 			changed[c.Name()]++
@@ -60,7 +60,7 @@ func TestGroupsLeaveAsAWhole(t *testing.T) {
 		if report.Result == compactor.Failed {
 			t.Fatalf("the result was thrown away: %s", report.Discarded)
 		}
-		if !reflect.DeepEqual(before, in.Items) {
+		if !reflect.DeepEqual(before, values(in.Items)) {
 			t.Fatal("the input was changed")
 		}
 		again, _ := compactor.RunStep(context.Background(), c, in, target)
@@ -107,7 +107,7 @@ func TestOwnOutputThatComesBackStaysAsItIs(t *testing.T) {
 	passes := 0
 	eachRandom(t, 200, []compactor.Placement{compactor.Separate}, func(t *testing.T, h *history, c compactor.Compactor, target int) {
 		first, report := compactor.RunStep(context.Background(), c, h.conversation(0), target)
-		if report.Result != compactor.Compacted || !slices.ContainsFunc(first.Items, compactor.Item.ModelMade) {
+		if report.Result != compactor.Compacted || !slices.ContainsFunc(first.Items, (*compactor.Item).ModelMade) {
 			return // nothing happened, or where the opening ends can no longer be seen
 		}
 		if first.Tokens() > target && slices.ContainsFunc(first.Items, quotes) {
@@ -124,7 +124,7 @@ func TestOwnOutputThatComesBackStaysAsItIs(t *testing.T) {
 	}
 }
 
-func quotes(it compactor.Item) bool {
+func quotes(it *compactor.Item) bool {
 	return it.Source == compactor.Added && strings.Contains(it.Text, "[Earlier message of the user")
 }
 

@@ -37,22 +37,23 @@ func (p protection) apply(c Conversation) int {
 
 // keepNewest keeps the last item, the newest group and the calls that wait for an answer: the model is in the middle of
 // them.
-func keepNewest(items []Item) {
+func keepNewest(items []*Item) {
 	if len(items) == 0 {
 		return
 	}
 	last, newest, open := items[len(items)-1], newestGroup(items), openGroups(items)
 	for i := range items {
-		items[i].kept = i == len(items)-1 || sameGroup(items[i], last) || sameGroup(items[i], newest) ||
-			items[i].Source != Added && open[items[i].group]
+		it := items[i]
+		it.kept = i == len(items)-1 || sameGroup(it, last) || sameGroup(it, newest) || it.Source != Added && open[it.group]
 	}
 }
 
 // newestGroup returns an item of the group that the next one may join: the one that began last. System and unknown items do
 // not end it, and neither does the late result of an earlier call.
-func newestGroup(items []Item) Item {
+func newestGroup(items []*Item) *Item {
 	newest := -1
-	for i, it := range items {
+	for i := range items {
+		it := items[i]
 		if it.Source == Added || it.Role == System || it.Role == Opaque || it.Role == ToolResult {
 			continue
 		}
@@ -67,7 +68,7 @@ func newestGroup(items []Item) Item {
 }
 
 // anchor keeps what is in a group with a pinned item.
-func anchor(items []Item) {
+func anchor(items []*Item) {
 	pinned := map[int]bool{}
 	for i := range items {
 		if items[i].Pinned && items[i].Source != Added {
@@ -104,9 +105,9 @@ func (p protection) pinInside(c Conversation) int {
 	var inside []int
 	size := 0
 	for i := range c.Items {
-		if it := &c.Items[i]; !it.head && !it.preset && (it.Role == System || it.Role == Opaque) {
+		if it := c.Items[i]; !it.head && !it.preset && (it.Role == System || it.Role == Opaque) {
 			inside = append(inside, i)
-			size += c.tokens(*it)
+			size += c.tokens(it)
 		}
 	}
 	limit := share(p.window, insideShare)
@@ -140,7 +141,7 @@ func (p protection) pinInside(c Conversation) int {
 }
 
 // repeated returns those of the items at the given places whose text and role another of them has later, oldest first.
-func repeated(items []Item, places []int) []int {
+func repeated(items []*Item, places []int) []int {
 	type said struct {
 		role Role
 		text string

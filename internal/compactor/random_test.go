@@ -108,7 +108,7 @@ const wrongs = 9
 func (wrong) Name() string { return "wrong" }
 
 func (w wrong) Compact(_ context.Context, c compactor.Conversation, _ compactor.Goal) (compactor.Conversation, error) {
-	items := append([]compactor.Item(nil), c.Items...)
+	items := compactor.Clones(c.Items)
 	n := len(items)
 	switch {
 	case w == 0:
@@ -144,12 +144,12 @@ func TestAnyChainKeepsAValidConversationValid(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h, plan := randomHistory(r), randomPlan(r)
 		in := h.conversation(r.IntN(300))
-		before := append([]compactor.Item(nil), in.Items...)
+		before := values(in.Items)
 		out := plan.Replay(context.Background(), in, r.IntN(500))
 		if t.Run(fmt.Sprint(seed), func(t *testing.T) { checkValid(t, in, out) }); t.Failed() {
 			return
 		}
-		if !reflect.DeepEqual(before, in.Items) {
+		if !reflect.DeepEqual(before, values(in.Items)) {
 			t.Fatalf("seed %d: the input was changed", seed)
 		}
 		if out.Changed {

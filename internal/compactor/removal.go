@@ -5,7 +5,7 @@ type choice struct {
 	// keep has an entry for every item.
 	keep []bool
 	// instead are the items that take the place of others, by the index of the first of those.
-	instead map[int]Item
+	instead map[int]*Item
 }
 
 // removal takes items out of a conversation and leaves one note for all that are gone, whichever compactor removed them.
@@ -16,7 +16,7 @@ type removal struct {
 	quotes       int    // tokens that quotes in the note may take
 	// replace, if not nil, returns what takes the place of a unit that is about to go; without text that is nothing. It
 	// reports false when the unit is to stay after all.
-	replace func(unit) (by Item, ok bool)
+	replace func(unit) (by *Item, ok bool)
 	// place returns the index before which the note goes. Nil means where the first of the removed items stood.
 	place func(removed []int) int
 }
@@ -44,9 +44,10 @@ func (r removal) fit(goal Goal, choose func(reserve int) choice) Conversation {
 // drop chooses units to go, one after the other, until the goal is reached with so many tokens to spare.
 func (r removal) drop(units []unit, goal Goal, reserve int) choice {
 	c := r.conversation
-	chosen := choice{keep: make([]bool, len(c.Items)), instead: map[int]Item{}}
+	chosen := choice{keep: make([]bool, len(c.Items)), instead: map[int]*Item{}}
 	var left totals
-	for i, it := range c.Items {
+	for i := range c.Items {
+		it := c.Items[i]
 		if chosen.keep[i] = !r.lifts(it); chosen.keep[i] {
 			left = left.plus(it.totals())
 		}
@@ -59,7 +60,7 @@ func (r removal) drop(units []unit, goal Goal, reserve int) choice {
 		if !ok {
 			continue
 		}
-		if by.Text != "" {
+		if by != nil {
 			by.instead = c.Items[u.items[0]].Source + 1
 			chosen.instead[u.items[0]] = by
 			left = left.plus(by.totals())
@@ -72,15 +73,15 @@ func (r removal) drop(units []unit, goal Goal, reserve int) choice {
 	return chosen
 }
 
-func (r removal) replacement(u unit) (by Item, ok bool) {
+func (r removal) replacement(u unit) (by *Item, ok bool) {
 	if r.replace == nil {
-		return Item{}, true
+		return nil, true
 	}
 	return r.replace(u)
 }
 
 // lifts reports whether an item is an earlier note that the new one replaces. A silent removal leaves what others noted.
-func (r removal) lifts(it Item) bool {
+func (r removal) lifts(it *Item) bool {
 	return it.Role == User && it.Mark == r.mark || it.isNote() && !r.note.silent()
 }
 
@@ -89,10 +90,10 @@ func (r removal) without(chosen choice) Conversation {
 	c := r.conversation
 	var removed []int
 	onlyNotes := true
-	for i, it := range c.Items {
+	for i := range c.Items {
 		if !chosen.keep[i] {
 			removed = append(removed, i)
-			onlyNotes = onlyNotes && r.lifts(it)
+			onlyNotes = onlyNotes && r.lifts(c.Items[i])
 		}
 	}
 	if len(removed) == 0 || onlyNotes && !r.note.silent() {
@@ -110,12 +111,13 @@ func (r removal) without(chosen choice) Conversation {
 }
 
 // rest returns the items that stay and what takes the place of others, and where among them the note goes.
-func (r removal) rest(chosen choice, removed []int) (items []Item, place int) {
+func (r removal) rest(chosen choice, removed []int) (items []*Item, place int) {
 	c := r.conversation
-	items = make([]Item, 0, len(c.Items)-len(removed)+len(chosen.instead)+1)
+	// The conversation will grow again, most likely to what it was.
+	items = make([]*Item, 0, len(c.Items)+len(chosen.instead)+1)
 	at, place := r.notePlace(removed), -1
-	var waiting []Item
-	for i, it := range c.Items {
+	var waiting []*Item
+	for i := range c.Items {
 		if i == at {
 			place = len(items)
 		}
@@ -125,13 +127,14 @@ func (r removal) rest(chosen choice, removed []int) (items []Item, place int) {
 			}
 			continue
 		}
-		if len(waiting) > 0 && !insideGroup(items, it) {
+		if len(waiting) > 0 && !insideGroup(items, c.Items[i]) {
 			items, waiting = append(items, waiting...), nil
 		}
-		if !r.note.silent() {
-			it = c.unmerged(it)
+		if r.note.silent() {
+			items = append(items, c.Items[i])
+		} else {
+			items = append(items, c.unmerged(c.Items[i]))
 		}
-		items = append(items, it)
 	}
 	if place < 0 {
 		place = len(items)

@@ -2,17 +2,15 @@ package compactor
 
 import (
 	"context"
-	"slices"
 )
 
 // replay is the state of a conversation while its call points pass.
 type replay struct {
 	plan   Plan
 	limits Limits
-	input  []Item
+	input  []*Item
 
 	state    Conversation
-	totals       // of the state's items
 	overhead int // tokens to add to the state's: the overhead, and what rounding adds to it and the head
 
 	appended  int  // items so far
@@ -41,9 +39,9 @@ type savedSize struct {
 	size Size
 }
 
-// recognizer is a compactor that knows its own marks when a client sends them back as part of its history.
+// recognizer is a compactor that knows what it wrote when a client sends it back as part of its history, and marks it.
 type recognizer interface {
-	recognize(item Item) (Item, bool)
+	recognize(item *Item)
 }
 
 func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
@@ -52,12 +50,12 @@ func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
 		r.limits = p.Budget.limits(requestedOutput)
 	} else {
 		r.input = p.recognized(c.Items)
-		if slices.ContainsFunc(r.input, func(it Item) bool { return it.Role == Reasoning || it.Role == Assistant && it.Mark != "" }) {
+		if needsRegrouping(r.input) {
 			groupItems(r.input, c.Counter, share(r.limits.Window, longestLedShare))
 		}
 		r.overhead = roundedOverhead(p.Budget, c)
 	}
-	r.state = c.with(make([]Item, 0, len(c.Items)))
+	r.state = c.with(make([]*Item, 0, len(c.Items)))
 	r.state.target, r.state.gap = r.limits.Target, r.limits.gap()
 	r.chain = rearm{threshold: r.limits.Trigger}
 	r.steps = make([]stepState, len(p.Chain))
@@ -67,6 +65,16 @@ func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
 	}
 	r.out = Outcome{Limits: r.limits, Before: c.Counter.Tokens(c.Size().Plus(c.Overhead))}
 	return r
+}
+
+// needsRegrouping reports whether groups depend on what only a plan knows: its window, and what its compactors wrote.
+func needsRegrouping(items []*Item) bool {
+	for i := range items {
+		if it := items[i]; it.Role == Reasoning || it.Role == Assistant && it.Mark != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // roundedOverhead rounds the overhead and the head together: system prompts hold dates and listings, and a past cut must
@@ -84,18 +92,21 @@ func roundedOverhead(b Budget, c Conversation) int {
 
 // recognized returns the items with the marks of the plan's compactors. The last item is news, whatever it looks like, and
 // so is all that the user said when nothing else would be left of it.
-func (p Plan) recognized(items []Item) []Item {
-	marked := append([]Item(nil), items...)
+func (p Plan) recognized(items []*Item) []*Item {
+	marked := clones(items)
 	for _, step := range p.Chain {
 		r, ok := step.Compactor.(recognizer)
+		if !ok {
+			continue
+		}
 		for i := range marked[:max(0, len(marked)-1)] {
-			if ok && marked[i].Mark == "" {
-				marked[i], _ = r.recognize(marked[i])
+			if marked[i].Mark == "" {
+				r.recognize(marked[i])
 			}
 		}
 	}
 	if newestSaid(marked) < 0 && newestSaid(items) >= 0 {
-		return append([]Item(nil), items...)
+		return clones(items)
 	}
 	markBeginning(marked)
 	return marked
@@ -103,32 +114,32 @@ func (p Plan) recognized(items []Item) []Item {
 
 // walk passes all call points, the present one last.
 func (r *replay) walk(ctx context.Context) Outcome {
-	for i, item := range r.input {
+	for i := range r.input {
 		if ctx.Err() != nil {
 			break
 		}
-		if i > 0 && item.output() && !r.input[i-1].output() {
+		if i > 0 && r.input[i].output() && !r.input[i-1].output() {
 			r.callPoint(ctx)
 		}
-		r.append(item)
+		r.append(r.input[i])
 	}
 	r.present = true
 	r.callPoint(ctx)
 	return r.outcome()
 }
 
-func (r *replay) append(item Item) {
+func (r *replay) append(item *Item) {
 	r.state.Items = append(r.state.Items, item)
-	r.totals = r.plus(item.totals())
+	r.state.sum, r.state.summed = r.state.sum.plus(item.totals()), r.state.Items
 	r.appended++
 }
 
 // tokens is the size of the state as it is compared with thresholds.
 func (r *replay) tokens() int {
 	if r.state.unprotected {
-		return r.state.Counter.Tokens(r.size.Plus(r.state.Overhead))
+		return r.state.Counter.Tokens(r.state.sum.size.Plus(r.state.Overhead))
 	}
-	return r.state.Counter.Tokens(r.size) + r.overhead
+	return r.state.Tokens() + r.overhead
 }
 
 // callPoint applies the plan to the state.
@@ -152,7 +163,7 @@ func (r *replay) due(i int, started bool) bool {
 	condition := r.plan.Chain[i].Condition
 	switch {
 	case condition.When.Kind != "":
-		return r.steps[i].due(r.tokens()) && condition.When.holds(r.tokens(), r.counts)
+		return r.steps[i].due(r.tokens()) && condition.When.holds(r.tokens(), r.state.sum.counts)
 	case condition.own():
 		return r.steps[i].due(r.tokens())
 	default:
@@ -163,7 +174,7 @@ func (r *replay) due(i int, started bool) bool {
 // run applies step i to the state and reports whether it changed anything.
 func (r *replay) run(ctx context.Context, i int) bool {
 	step, seen := r.plan.Chain[i], r.seen(i)
-	overhead := r.tokens() - r.state.Counter.Tokens(r.size)
+	overhead := r.tokens() - r.state.Tokens()
 	before := r.before(seen)
 	after, report := step.run(ctx, before, step.Condition.goal(r.limits.Target, overhead))
 	r.steps[i].total.count(report)
@@ -173,7 +184,7 @@ func (r *replay) run(ctx context.Context, i int) bool {
 	changed := report.Result == Compacted
 	if changed {
 		r.trace(before.Items, after.Items, step.Name())
-		r.take(after.Items, seen, report)
+		r.take(after, seen, report)
 		r.saved = append(r.saved, savedSize{step: i, size: report.saved})
 		r.out.New = r.out.New || r.present
 	}
@@ -196,15 +207,17 @@ func (r *replay) rearm(i int, changed bool) {
 
 // take puts what a step made of the state's items from one on in their place. Without a change of their number they are
 // written over the old ones: a step that edits a little at every call point must not copy everything each time.
-func (r *replay) take(items []Item, from int, report Report) {
-	r.size = r.size.Minus(report.saved)
+func (r *replay) take(after Conversation, from int, report Report) {
 	if report.Removed == 0 && report.Added == 0 {
-		copy(r.state.Items[from:], items)
+		copy(r.state.Items[from:], after.Items)
+		r.state.sum.size = r.state.sum.size.Minus(report.saved)
 		return
 	}
-	all := make([]Item, 0, from+len(items)+min(roomToGrow, len(r.input)-r.appended))
-	r.state = r.state.with(append(append(all, r.state.Items[:from]...), items...))
-	r.counts = countsOf(r.state.Items)
+	if from > 0 {
+		all := make([]*Item, 0, from+len(after.Items)+roomToGrow)
+		after = after.with(append(append(all, r.state.Items[:from]...), after.Items...)).summedUp()
+	}
+	r.state.Items, r.state.sum, r.state.summed = after.Items, after.sum, after.summed
 }
 
 // oneByOne is a compactor that looks at each item by itself: what it left alone once it leaves alone again.

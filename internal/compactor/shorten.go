@@ -24,14 +24,15 @@ func runeStart(text string, i int) int {
 
 // shortenItem returns the item with its text shortened until the whole of it measures at most limit tokens. It stays larger
 // only when the marker alone is too much.
-func shortenItem(c Conversation, item Item, limit int, headShare float64, marker func(omitted int) string) Item {
+func shortenItem(c Conversation, item *Item, limit int, headShare float64, marker func(omitted int) string) *Item {
 	text := item.Text
 	keep := len(text)
 	for size := c.tokens(item); size > limit && keep > 0; size = c.tokens(item) {
 		// Tokens are spread evenly enough over a text for the second try to fit; the 16th less makes sure it ends.
 		keep = int(float64(keep) * float64(limit) / float64(size) * 15 / 16)
-		item.Text = shorten(text, keep, headShare, marker)
-		item = c.measured(item)
+		shortened := *item
+		shortened.Text = shorten(text, keep, headShare, marker)
+		item = c.measured(shortened)
 	}
 	return item
 }

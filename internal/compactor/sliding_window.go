@@ -178,4 +178,4 @@ func keepNewestUnits(c Conversation, keep []bool, units []unit, available int) i
 }
 
 // recognize marks a note that came back in the client's own history.
-func (w SlidingWindow) recognize(item Item) (Item, bool) { return w.Note.marked(item, w.Name()) }
+func (w SlidingWindow) recognize(item *Item) { w.Note.recognize(item, w.Name()) }

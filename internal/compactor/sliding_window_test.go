@@ -106,7 +106,7 @@ func TestSlidingWindowKeeps(t *testing.T) {
 	}
 }
 
-func noteOf(t *testing.T, c compactor.Conversation) compactor.Item {
+func noteOf(t *testing.T, c compactor.Conversation) *compactor.Item {
 	t.Helper()
 	for _, it := range c.Items {
 		if it.Source == compactor.Added {
@@ -114,7 +114,7 @@ func noteOf(t *testing.T, c compactor.Conversation) compactor.Item {
 		}
 	}
 	t.Fatal("no note")
-	return compactor.Item{}
+	return nil
 }
 
 func TestTheNoteQuotesWhatTheUserSaid(t *testing.T) {
@@ -193,8 +193,7 @@ func TestAConversationCompactedOnceIsRecognised(t *testing.T) {
 	}
 	again := &history{}
 	for _, it := range first.Conversation.Items {
-		it = compactor.Item{Role: it.Role, Text: it.Text, Calls: it.Calls, Answers: it.Answers, Tool: it.Tool, Editable: it.Editable}
-		again.add(it)
+		again.add(compactor.Item{Role: it.Role, Text: it.Text, Calls: it.Calls, Answers: it.Answers, Tool: it.Tool, Editable: it.Editable})
 	}
 	second := plan.Replay(context.Background(), again.conversation(0), 0)
 	if second.Changed {

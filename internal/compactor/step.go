@@ -95,6 +95,10 @@ func (s Step) run(ctx context.Context, c Conversation, goal Goal) (Conversation,
 		}
 		return c, report
 	}
+	if same(c.Items, after.Items) {
+		return c, report
+	}
+	after = after.summedUp()
 	changes := compare(c, after)
 	if changes.none() {
 		return c, report

@@ -10,22 +10,22 @@ import (
 )
 
 // edits is a compactor that does one thing to the items.
-type edits func(items []compactor.Item) []compactor.Item
+type edits func(items []*compactor.Item) []*compactor.Item
 
 func (edits) Name() string { return "edits" }
 
 func (e edits) Compact(_ context.Context, c compactor.Conversation, _ compactor.Goal) (compactor.Conversation, error) {
-	c.Items = e(append([]compactor.Item(nil), c.Items...))
+	c.Items = e(compactor.Clones(c.Items))
 	for i := range c.Items {
-		c.Items[i].Size = c.Counter.Measure(c.Items[i])
+		c.Items[i].Size = c.Counter.Measure(*c.Items[i])
 	}
 	return c, nil
 }
 
 func TestAResultThatWouldBreakTheRequestIsDiscarded(t *testing.T) {
 	without := func(gone ...int) edits {
-		return func(items []compactor.Item) []compactor.Item {
-			var kept []compactor.Item
+		return func(items []*compactor.Item) []*compactor.Item {
+			var kept []*compactor.Item
 			for i := range items {
 				keep := true
 				for _, g := range gone {
@@ -39,7 +39,7 @@ func TestAResultThatWouldBreakTheRequestIsDiscarded(t *testing.T) {
 		}
 	}
 	text := func(i int, text string) edits {
-		return func(items []compactor.Item) []compactor.Item {
+		return func(items []*compactor.Item) []*compactor.Item {
 			items[i].Text = text
 			return items
 		}
@@ -61,32 +61,32 @@ func TestAResultThatWouldBreakTheRequestIsDiscarded(t *testing.T) {
 		{"editing a pinned item", text(1, ""), compactor.DiscardPinned},
 		{"editing what the model said", text(4, ""), compactor.DiscardNotEditable},
 		{"a longer text", text(3, strings.Repeat("longer ", 1000)), compactor.DiscardNotSmaller},
-		{"a swap of two items", edits(func(items []compactor.Item) []compactor.Item {
+		{"a swap of two items", edits(func(items []*compactor.Item) []*compactor.Item {
 			items[2], items[4] = items[4], items[2]
 			return items
 		}), compactor.DiscardReordered},
-		{"an item that comes twice", edits(func(items []compactor.Item) []compactor.Item {
+		{"an item that comes twice", edits(func(items []*compactor.Item) []*compactor.Item {
 			return append(items, items[3])
 		}), compactor.DiscardReordered},
-		{"an item from nowhere", edits(func(items []compactor.Item) []compactor.Item {
-			return append(items[:4:4], compactor.Item{Role: compactor.User, Source: 99})
+		{"an item from nowhere", edits(func(items []*compactor.Item) []*compactor.Item {
+			return append(items[:4:4], &compactor.Item{Role: compactor.User, Source: 99})
 		}), compactor.DiscardReordered},
 		{"a blank result", text(3, " \n"), compactor.DiscardMalformed},
-		{"a note between a call and its result", edits(func(items []compactor.Item) []compactor.Item {
+		{"a note between a call and its result", edits(func(items []*compactor.Item) []*compactor.Item {
 			items[3].Text = "short"
-			return slices.Insert(items, 3, compactor.Item{Role: compactor.User, Source: compactor.Added, Text: "note"})
+			return slices.Insert(items, 3, &compactor.Item{Role: compactor.User, Source: compactor.Added, Text: "note"})
 		}), compactor.DiscardMalformed},
-		{"a note that says nothing", edits(func(items []compactor.Item) []compactor.Item {
+		{"a note that says nothing", edits(func(items []*compactor.Item) []*compactor.Item {
 			items[3].Text = "short"
-			return slices.Insert(items, 2, compactor.Item{Role: compactor.User, Source: compactor.Added})
+			return slices.Insert(items, 2, &compactor.Item{Role: compactor.User, Source: compactor.Added})
 		}), compactor.DiscardMalformed},
-		{"an added call", edits(func(items []compactor.Item) []compactor.Item {
+		{"an added call", edits(func(items []*compactor.Item) []*compactor.Item {
 			items[3].Text = "short"
-			return slices.Insert(items, 2, compactor.Item{Role: compactor.Assistant, Source: compactor.Added, Text: "x", Calls: []compactor.Call{{ID: "x"}}})
+			return slices.Insert(items, 2, &compactor.Item{Role: compactor.Assistant, Source: compactor.Added, Text: "x", Calls: []compactor.Call{{ID: "x"}}})
 		}), compactor.DiscardMalformed},
-		{"an added result", edits(func(items []compactor.Item) []compactor.Item {
+		{"an added result", edits(func(items []*compactor.Item) []*compactor.Item {
 			items[3].Text = "short"
-			return slices.Insert(items, 4, compactor.Item{Role: compactor.ToolResult, Source: compactor.Added, Text: "x", Answers: "call_1"})
+			return slices.Insert(items, 4, &compactor.Item{Role: compactor.ToolResult, Source: compactor.Added, Text: "x", Answers: "call_1"})
 		}), compactor.DiscardMalformed},
 		{"an error", wrong(0), compactor.DiscardError},
 		{"a panic", wrong(1), compactor.DiscardPanic},

@@ -23,10 +23,15 @@ func (t ToolCallRemoval) Compact(_ context.Context, c Conversation, goal Goal) (
 		return c, nil
 	}
 	r := removal{conversation: c, note: t.Note, mark: t.Name(), quotes: math.MaxInt}
-	r.replace = func(u unit) (Item, bool) { return c.added(answerIn(c, u), t.Name()), true }
+	r.replace = func(u unit) (*Item, bool) {
+		if answer := answerIn(c, u); answer != "" {
+			return c.added(answer, t.Name()), true
+		}
+		return nil, true
+	}
 	units := unitsOf(c)
 	return r.oldestFirst(toolGroups(units[:older(units, t.KeepLastToolGroups, holdsTools)]), goal), nil
 }
 
 // recognize marks a note that came back in the client's own history.
-func (t ToolCallRemoval) recognize(item Item) (Item, bool) { return t.Note.marked(item, t.Name()) }
+func (t ToolCallRemoval) recognize(item *Item) { t.Note.recognize(item, t.Name()) }

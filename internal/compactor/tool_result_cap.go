@@ -20,7 +20,7 @@ func (ToolResultCap) Name() string { return "tool_result_cap" }
 // Compact shortens giant results, oldest first, until the goal is reached. Results with media are left alone, since only text
 // can be cut.
 func (t ToolResultCap) Compact(_ context.Context, c Conversation, goal Goal) (Conversation, error) {
-	size, counts := c.Size(), countsOf(c.Items)
+	size, counts := c.Size(), c.totals().counts
 	items := c.Items
 	for i := range c.Items {
 		if goal.reached(c.Counter.Tokens(size), counts) {
@@ -30,7 +30,7 @@ func (t ToolResultCap) Compact(_ context.Context, c Conversation, goal Goal) (Co
 		if was.Role != ToolResult || !was.Editable || was.Pinned || !was.Media.Empty() || c.tokens(was) <= t.MaxTokens {
 			continue
 		}
-		cut := shortenItem(c, was, t.MaxTokens, t.HeadShare, marker(was))
+		cut := shortenItem(c, was, t.MaxTokens, t.HeadShare, marker(was.Tool))
 		if c.tokens(cut) > t.MaxTokens {
 			continue
 		}
@@ -44,16 +44,16 @@ func (t ToolResultCap) Compact(_ context.Context, c Conversation, goal Goal) (Co
 func (ToolResultCap) oneByOne() {}
 
 // marker says what is missing and from where, so that the model does not take the rest for the whole.
-func marker(result Item) func(int) string {
+func marker(tool string) func(int) string {
 	return func(omitted int) string {
-		return fmt.Sprintf("\n[... %d characters of this result of tool `%s` were left out to free up context ...]\n", omitted, result.Tool)
+		return fmt.Sprintf("\n[... %d characters of this result of tool `%s` were left out to free up context ...]\n", omitted, tool)
 	}
 }
 
 // replaced returns items with another item at i. It copies before the first change: items may still be those of the input.
-func replaced(items, input []Item, i int, item Item) []Item {
+func replaced(items, input []*Item, i int, item *Item) []*Item {
 	if &items[0] == &input[0] {
-		items = append([]Item(nil), input...)
+		items = append([]*Item(nil), input...)
 	}
 	items[i] = item
 	return items

@@ -61,14 +61,14 @@ func (t ToolResultCollapse) Compact(_ context.Context, c Conversation, goal Goal
 	}
 	units := unitsOf(c)
 	n := min(older(units, t.KeepLastToolGroups, holdsTools), older(units, t.MinKeepGroups, notSystem))
-	r := removal{conversation: c, mark: t.Name(), replace: func(u unit) (Item, bool) { return t.collapsed(c, u) }}
+	r := removal{conversation: c, mark: t.Name(), replace: func(u unit) (*Item, bool) { return t.collapsed(c, u) }}
 	return r.oldestFirst(toolGroups(units[:n]), goal), nil
 }
 
 // collapsed returns what takes the place of a group, if that is smaller and nothing in the group is to be skipped.
-func (t ToolResultCollapse) collapsed(c Conversation, u unit) (Item, bool) {
+func (t ToolResultCollapse) collapsed(c Conversation, u unit) (*Item, bool) {
 	if t.skips(c, u) {
-		return Item{}, false
+		return nil, false
 	}
 	by := c.added(t.text(c, u), t.Name())
 	return by, by.Text != "" && (c.unprotected || c.tokens(by) < c.Counter.Tokens(u.size))
@@ -81,12 +81,10 @@ func (t ToolResultCollapse) skips(c Conversation, u unit) bool {
 }
 
 // recognize marks a text that came back in the client's own history: it is no part of the calls that may follow it.
-func (t ToolResultCollapse) recognize(item Item) (Item, bool) {
-	if item.Role != Assistant || item.callsTools() || !strings.HasPrefix(item.Text, t.Format.opening()) {
-		return item, false
+func (t ToolResultCollapse) recognize(item *Item) {
+	if item.Role == Assistant && !item.callsTools() && strings.HasPrefix(item.Text, t.Format.opening()) {
+		item.Mark = t.Name()
 	}
-	item.Mark = t.Name()
-	return item, true
 }
 
 // text returns what takes the place of a group, empty when there is nothing to say.

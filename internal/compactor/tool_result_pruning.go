@@ -26,7 +26,7 @@ func (ToolResultPruning) Name() string { return "tool_result_pruning" }
 
 // Compact replaces results. What another strategy wrote is left alone, but for shortened results: once old they go too.
 func (t ToolResultPruning) Compact(_ context.Context, c Conversation, goal Goal) (Conversation, error) {
-	tokens, counts := c.Tokens(), countsOf(c.Items)
+	tokens, counts := c.Tokens(), c.totals().counts
 	keep := newestAnswered(c.Items, t.MinKeepSteps)
 	items := c.Items
 	for i := range c.Items {
@@ -34,12 +34,12 @@ func (t ToolResultPruning) Compact(_ context.Context, c Conversation, goal Goal)
 			break
 		}
 		was := c.Items[i]
-		if was.Role != ToolResult || !was.Editable || was.Pinned || was.kept || keep[was.group] || t.skips(was) || c.tokens(was) <= t.MinTokens {
+		if was.Role != ToolResult || !was.Editable || was.Pinned || was.kept || c.tokens(was) <= t.MinTokens || keep[was.group] || t.skips(was) {
 			continue
 		}
-		placeholder := was
-		placeholder.Text, placeholder.Media, placeholder.Mark = t.placeholder(was), Media{}, t.Name()
-		placeholder = c.measured(placeholder)
+		pruned := *was
+		pruned.Text, pruned.Media, pruned.Mark = t.placeholder(was), Media{}, t.Name()
+		placeholder := c.measured(pruned)
 		if c.tokens(placeholder) >= c.tokens(was) {
 			continue
 		}
@@ -49,11 +49,11 @@ func (t ToolResultPruning) Compact(_ context.Context, c Conversation, goal Goal)
 	return c.with(items), nil
 }
 
-func (t ToolResultPruning) placeholder(result Item) string {
+func (t ToolResultPruning) placeholder(result *Item) string {
 	return strings.ReplaceAll(t.Placeholder, "{tool_name}", result.Tool)
 }
 
-func (t ToolResultPruning) skips(result Item) bool {
+func (t ToolResultPruning) skips(result *Item) bool {
 	if result.Mark != "" && result.Mark != (ToolResultCap{}).Name() {
 		return true
 	}
@@ -61,24 +61,23 @@ func (t ToolResultPruning) skips(result Item) bool {
 }
 
 // skipped reports whether a result is of one of the tools, or begins with one of the prefixes.
-func skipped(result Item, tools, prefixes []string) bool {
+func skipped(result *Item, tools, prefixes []string) bool {
 	return slices.Contains(tools, result.Tool) || slices.ContainsFunc(prefixes, func(prefix string) bool {
 		return strings.HasPrefix(result.Text, prefix)
 	})
 }
 
 // recognize marks a placeholder that came back in the client's own history.
-func (t ToolResultPruning) recognize(item Item) (Item, bool) {
-	if item.Role != ToolResult || item.Text != t.placeholder(item) {
-		return item, false
+func (t ToolResultPruning) recognize(item *Item) {
+	before, _, _ := strings.Cut(t.Placeholder, "{tool_name}")
+	if item.Role == ToolResult && strings.HasPrefix(item.Text, before) && item.Text == t.placeholder(item) {
+		item.Mark = t.Name()
 	}
-	item.Mark = t.Name()
-	return item, true
 }
 
 // newestAnswered returns the newest n groups of a call and a result. A call that waits for its result is not one yet, and
 // neither is a result without a call.
-func newestAnswered(items []Item, n int) map[int]bool {
+func newestAnswered(items []*Item, n int) map[int]bool {
 	groups := map[int]bool{}
 	for i := len(items) - 1; i >= 0 && len(groups) < n; i-- {
 		if items[i].Role == ToolResult && items[i].group != items[i].Source {

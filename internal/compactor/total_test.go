@@ -25,8 +25,8 @@ type growing struct{}
 func (growing) Name() string { return "growing" }
 
 func (growing) Compact(_ context.Context, c compactor.Conversation, _ compactor.Goal) (compactor.Conversation, error) {
-	note := compactor.Item{Role: compactor.User, Text: "more", Source: compactor.Added, Size: compactor.Size{Length: 5}}
-	c.Items = append([]compactor.Item{note}, c.Items...)
+	note := &compactor.Item{Role: compactor.User, Text: "more", Source: compactor.Added, Size: compactor.Size{Length: 5}}
+	c.Items = append([]*compactor.Item{note}, c.Items...)
 	return c, nil
 }
 

@@ -52,4 +52,4 @@ func (t Truncation) old(units []unit) int {
 }
 
 // recognize marks a note that came back in the client's own history.
-func (t Truncation) recognize(item Item) (Item, bool) { return t.Note.marked(item, t.Name()) }
+func (t Truncation) recognize(item *Item) { t.Note.recognize(item, t.Name()) }

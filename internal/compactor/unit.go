@@ -12,9 +12,27 @@ type unit struct {
 	fixed bool  // it must stay
 }
 
-func (u *unit) add(i int, it Item) {
-	u.items = append(u.items, i)
+// add puts an item into the unit. Most units are neighbours: they share one list of indexes, each its part of it.
+func (u *unit) add(i int, it *Item, indexes []int) {
+	first := i
+	if len(u.items) > 0 {
+		first = u.items[0]
+	}
+	if first+len(u.items) == i {
+		u.items = indexes[first : i+1]
+	} else {
+		u.items = append(slices.Clip(u.items), i)
+	}
 	u.totals = u.plus(it.totals())
+}
+
+// indexesOf returns the indexes of the items in their order, which no one may change.
+func indexesOf(items []*Item) []int {
+	indexes := make([]int, len(items))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	return indexes
 }
 
 // with returns the two units as one.
@@ -43,9 +61,10 @@ func sizeOfUnits(units []unit) Size {
 
 // unitsOf returns the groups of a conversation in the order of their first items. Notes are not among them.
 func unitsOf(c Conversation) []unit {
-	var units []unit
-	homes := map[int]int{}
-	for i, it := range c.Items {
+	units, indexes := make([]unit, 0, len(c.Items)), indexesOf(c.Items)
+	homes := make(map[int]int, len(c.Items))
+	for i := range c.Items {
+		it := c.Items[i]
 		if it.isNote() {
 			continue
 		}
@@ -58,7 +77,7 @@ func unitsOf(c Conversation) []unit {
 			}
 		}
 		u := &units[home]
-		u.add(i, it)
+		u.add(i, it, indexes)
 		u.tools = u.tools || it.callsTools() || it.Role == ToolResult
 		u.fixed = u.fixed || c.fixed(it)
 	}
@@ -66,7 +85,7 @@ func unitsOf(c Conversation) []unit {
 }
 
 // fixed reports whether no compactor may remove the item. What another compactor says in the user's place stays, too.
-func (c Conversation) fixed(it Item) bool {
+func (c Conversation) fixed(it *Item) bool {
 	if c.unprotected {
 		return it.Role == System
 	}

@@ -106,6 +106,11 @@ func (h harness) counter(v vectorCounter) tokens.Counter {
 	return counter
 }
 
+// pointers returns the items of messages as a conversation holds them.
+func (h harness) pointers(messages []json.RawMessage) []*compactor.Item {
+	return compactor.Pointers(h.items(messages))
+}
+
 // items parses messages as the proxy does and adds what does not exist on the wire: marks, errors and pins.
 func (h harness) items(messages []json.RawMessage) []compactor.Item {
 	h.t.Helper()
@@ -219,7 +224,7 @@ type plain struct {
 	Images  int
 }
 
-func plainly(items []compactor.Item) []plain {
+func plainly(items []*compactor.Item) []plain {
 	all := make([]plain, 0, len(items))
 	for _, it := range items {
 		all = append(all, plain{it.Role, it.Text, it.Calls, it.Answers, len(it.Media.Images)})
@@ -228,7 +233,7 @@ func plainly(items []compactor.Item) []plain {
 }
 
 // origins names where the items came from as the vectors do: an edited item counts as new.
-func origins(input, items []compactor.Item) []string {
+func origins(input, items []*compactor.Item) []string {
 	var all []string
 	for _, it := range items {
 		if it.Source == compactor.Added || it.Text != input[it.Source].Text {
@@ -256,7 +261,7 @@ func TestCompactorsEqualTheRecordedOnesWithoutProtections(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(plainly(h.items(v.ExpectedMessages)), plainly(got.Items)); diff != "" {
+			if diff := cmp.Diff(plainly(h.pointers(v.ExpectedMessages)), plainly(got.Items)); diff != "" {
 				t.Fatalf("-recorded +got:\n%s", diff)
 			}
 			var want []string
@@ -291,7 +296,7 @@ func TestHooksEqualTheRecordedOnesWithoutProtections(t *testing.T) {
 			}
 			c := compactor.Unprotected(h.items(v.Messages), tools, counter)
 			out := h.plan(v.Chain, false).CallPoint(context.Background(), c)
-			if diff := cmp.Diff(plainly(h.items(v.ExpectedMessages)), plainly(out.Conversation.Items)); diff != "" {
+			if diff := cmp.Diff(plainly(h.pointers(v.ExpectedMessages)), plainly(out.Conversation.Items)); diff != "" {
 				t.Fatalf("-recorded +got:\n%s", diff)
 			}
 			compacted := 0
@@ -326,7 +331,7 @@ func TestReplayEqualsTheRecordedRunsStepByStep(t *testing.T) {
 			history = append(history, step.Appended...)
 			c := compactor.Unprotected(h.items(history), compactor.Size{}, h.counter(v.Counter))
 			out := plan.Replay(context.Background(), c, 0)
-			if diff := cmp.Diff(plainly(h.items(step.ExpectedMessages)), plainly(out.Conversation.Items)); diff != "" {
+			if diff := cmp.Diff(plainly(h.pointers(step.ExpectedMessages)), plainly(out.Conversation.Items)); diff != "" {
 				t.Fatalf("%s, step %d, -recorded +got:\n%s", v.Name, i, diff)
 			}
 			steps++

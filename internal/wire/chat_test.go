@@ -250,7 +250,7 @@ func TestItemsShareNothingThatTheirCallerMayChange(t *testing.T) {
 	if second[0].Text != "hi" || string(second[0].Raw) != `{"role":"user","content":"hi"}` {
 		t.Errorf("changed from outside: %+v", second[0])
 	}
-	if out, err := d.Encode(second); err != nil || string(out) != `{"messages":[{"role":"user","content":"hi"}]}` {
+	if out, err := encode(d, second); err != nil || string(out) != `{"messages":[{"role":"user","content":"hi"}]}` {
 		t.Errorf("body %s, error %v", out, err)
 	}
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -26,7 +25,7 @@ import (
 // No other field makes a difference. It is an error when there are no items, when a Source is no element of the request
 // or not in order, when an item is changed but not Editable, when an added one has another role or a Raw that is not a
 // JSON object, and when a text is not valid UTF-8.
-func (d *Document) Encode(items []compactor.Item) ([]byte, error) {
+func (d *Document) Encode(items []*compactor.Item) ([]byte, error) {
 	if err := d.checkSources(items); err != nil {
 		return nil, fmt.Errorf("encoding items: %w", err)
 	}
@@ -34,7 +33,7 @@ func (d *Document) Encode(items []compactor.Item) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding items: %w", err)
 	}
-	if slices.EqualFunc(items, originals, sameWire) {
+	if unchanged(items, originals) {
 		return d.body, nil
 	}
 	out := make([]byte, 0, len(d.body))
@@ -51,7 +50,7 @@ func (d *Document) Encode(items []compactor.Item) ([]byte, error) {
 }
 
 // checkSources makes sure that each element is written once at most and that separators can be taken from the body.
-func (d *Document) checkSources(items []compactor.Item) error {
+func (d *Document) checkSources(items []*compactor.Item) error {
 	if len(items) == 0 {
 		return errors.New("there are none")
 	}
@@ -68,8 +67,20 @@ func (d *Document) checkSources(items []compactor.Item) error {
 	return nil
 }
 
+func unchanged(items []*compactor.Item, originals []compactor.Item) bool {
+	if len(items) != len(originals) {
+		return false
+	}
+	for i, item := range items {
+		if !sameWire(item, &originals[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // sameWire reports whether item is written as the bytes that original was decoded from.
-func sameWire(item, original compactor.Item) bool {
+func sameWire(item, original *compactor.Item) bool {
 	return item.Source == original.Source && item.Text == original.Text && item.Prefix == ""
 }
 
@@ -81,11 +92,11 @@ func (d *Document) separator(source int) []byte {
 	return d.body[d.elements[source-1].end:d.elements[source].start]
 }
 
-func (d *Document) appendItem(out []byte, item compactor.Item) ([]byte, error) {
+func (d *Document) appendItem(out []byte, item *compactor.Item) ([]byte, error) {
 	if item.Source == compactor.Added {
 		return appendAdded(out, item)
 	}
-	element, original := d.Element(item.Source), d.items[item.Source]
+	element, original := d.Element(item.Source), &d.items[item.Source]
 	if sameWire(item, original) {
 		return append(out, element...), nil
 	}
@@ -107,7 +118,7 @@ func (d *Document) appendItem(out []byte, item compactor.Item) ([]byte, error) {
 }
 
 // appendEdited writes the text of an item in place of content, which is a string or an array.
-func (d *Document) appendEdited(out, content []byte, item, original compactor.Item) ([]byte, error) {
+func (d *Document) appendEdited(out, content []byte, item, original *compactor.Item) ([]byte, error) {
 	isString, replaced := content[0] == '"', item.Text != original.Text
 	switch {
 	case isString && (replaced || item.Text == ""):
@@ -133,7 +144,7 @@ func (d *Document) appendParts(out []byte, text string, parts []byte) ([]byte, e
 	return append(out, parts[1:]...), err
 }
 
-func appendAdded(out []byte, item compactor.Item) ([]byte, error) {
+func appendAdded(out []byte, item *compactor.Item) ([]byte, error) {
 	if item.Raw != nil {
 		raw := jsontext.Value(item.Raw)
 		if raw.Kind() != jsontext.KindBeginObject || !raw.IsValid() {

@@ -40,7 +40,7 @@ func TestGoldenRequests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := d.Encode(choose(t, d, string(items)))
+			out, err := encode(d, choose(t, d, string(items)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,6 +52,15 @@ func TestGoldenRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// encode writes a document with the items in place of its own.
+func encode(d *Document, items []compactor.Item) ([]byte, error) {
+	pointers := make([]*compactor.Item, len(items))
+	for i := range items {
+		pointers[i] = &items[i]
+	}
+	return d.Encode(pointers)
 }
 
 // choose returns the items of d that lines name.
@@ -100,7 +109,7 @@ func TestEncodeReturnsTheBodyItselfWhenNothingDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	items[0].Mark, items[0].Size, items[1].Pinned = "looked at", compactor.Size{Length: 1}, true
-	out, err := d.Encode(items)
+	out, err := encode(d, items)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +124,7 @@ func TestEncodeTakesItemsThatWereDecodedElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := parse(t, twoMessages).Encode(items[1:])
+	out, err := encode(parse(t, twoMessages), items[1:])
 	if want := `{"messages":[{"role":"assistant","content":"ho"}]}`; err != nil || string(out) != want {
 		t.Errorf("body %s, error %v", out, err)
 	}
@@ -134,7 +143,7 @@ func TestEncodeWritesAddedItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.item.Source = compactor.Added
-			out, err := parse(t, twoMessages).Encode([]compactor.Item{test.item})
+			out, err := encode(parse(t, twoMessages), []compactor.Item{test.item})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +166,7 @@ func TestEncodePutsThePrefixBeforeATextThatIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			items[0].Prefix, items[0].Text = "note", "short"
-			out, err := d.Encode(items)
+			out, err := encode(d, items)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +210,7 @@ func TestEncodeRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if out, err := d.Encode(change(items)); err == nil || out != nil {
+			if out, err := encode(d, change(items)); err == nil || out != nil {
 				t.Errorf("body %s, error %v", out, err)
 			}
 		})
@@ -214,7 +223,7 @@ func TestEncodeRefusesWhatCannotBeDecoded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := d.Encode([]compactor.Item{item}); err == nil {
+	if out, err := encode(d, []compactor.Item{item}); err == nil {
 		t.Errorf("body %s", out)
 	}
 }
@@ -251,7 +260,7 @@ func growConversation(t *testing.T, random *rand.Rand, open, comma, end string) 
 		if len(history) == 0 {
 			continue
 		}
-		out, err := d.Encode(history)
+		out, err := encode(d, history)
 		if err != nil {
 			t.Fatal(err)
 		}

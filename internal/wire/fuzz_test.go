@@ -102,7 +102,7 @@ func checkDecoded(t *testing.T, d *Document, body []byte, items []compactor.Item
 }
 
 func checkUnchanged(t *testing.T, d *Document, items []compactor.Item) {
-	out, err := d.Encode(items)
+	out, err := encode(d, items)
 	if err != nil || &out[0] != &d.body[0] || len(out) != len(d.body) {
 		t.Fatalf("unchanged items give %q, error %v", out, err)
 	}
@@ -110,7 +110,7 @@ func checkUnchanged(t *testing.T, d *Document, items []compactor.Item) {
 
 func checkDropped(t *testing.T, d *Document, items []compactor.Item, keep uint64) {
 	kept := slices.DeleteFunc(slices.Clone(items), func(item compactor.Item) bool { return keep>>(item.Source%64)&1 == 0 })
-	out, err := d.Encode(kept)
+	out, err := encode(d, kept)
 	if len(kept) == 0 {
 		if err == nil {
 			t.Fatal("an empty array was written")
@@ -143,7 +143,7 @@ func checkEdited(t *testing.T, d *Document, items []compactor.Item, edit uint64,
 			edited[i].Text = text
 		}
 	}
-	out, err := d.Encode(edited)
+	out, err := encode(d, edited)
 	if !utf8.ValidString(text) {
 		return // an error wherever there was something to edit
 	}

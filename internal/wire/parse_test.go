@@ -193,7 +193,7 @@ func TestCapturedRequestsComeOutAsTheyWentIn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := d.Encode(items)
+			out, err := encode(d, items)
 			if err != nil {
 				t.Fatal(err)
 			}
