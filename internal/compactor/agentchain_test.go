@@ -2,6 +2,7 @@ package compactor_test
 
 import (
 	"encoding/json"
+	"testing"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
 )
@@ -23,6 +24,34 @@ type agentParams struct {
 	TokenBudget            int               `json:"token_budget"`
 	EarlyStop              *bool             `json:"early_stop"`
 	Strategies             []json.RawMessage `json:"strategies"`
+
+	TargetCount           *int            `json:"target_count"`
+	Threshold             *int            `json:"threshold"`
+	Prompt                string          `json:"prompt"`
+	MaxSummaryInputTokens *int            `json:"max_summary_input_tokens"`
+	Summarizer            agentSummarizer `json:"summarizer"`
+}
+
+// agentSummarizer is what the model answers that writes summaries; nothing when it failed.
+type agentSummarizer struct {
+	Reply string `json:"reply"`
+}
+
+// writer answers as the model did in a vector, whose strategy may be one of several.
+func (v agentVector) writer(t *testing.T) compactor.Summaries {
+	t.Helper()
+	var p agentParams
+	if err := json.Unmarshal(v.Params, &p); err != nil {
+		t.Fatal(err)
+	}
+	for _, params := range p.Strategies {
+		var of agentParams
+		if err := json.Unmarshal(params, &of); err != nil {
+			t.Fatal(err)
+		}
+		p.Summarizer.Reply += of.Summarizer.Reply
+	}
+	return &scribe{writes: func(compactor.SummaryRequest) string { return p.Summarizer.Reply }}
 }
 
 // agentTrigger is a predicate as the vectors write it.
@@ -130,6 +159,15 @@ func (h harness) agentSteps(params json.RawMessage, python bool, note compactor.
 			return step(compactor.SlidingWindow{Unit: compactor.UnitGroups, KeepLastGroups: p.KeepLastGroups, Note: note})
 		}
 		return step(compactor.SlidingWindow{Unit: compactor.UnitTurns, MinKeepTurns: orElse(p.MinPreservedTurns, 1), Note: note})
+	case "summarization":
+		if !python {
+			return step(compactor.Summarization{Mode: compactor.SummaryWindow, KeepGroups: orElse(p.MinPreservedGroups, 8)})
+		}
+		keep := orElse(p.TargetCount, 4)
+		return step(compactor.Summarization{
+			Mode: compactor.SummaryWindow, KeepLastMessages: &keep, ExtraMessages: orElse(p.Threshold, 2),
+			MaxInputTokens: orElse(p.MaxSummaryInputTokens, 8000), PromptTokens: len(p.Prompt)/4 + 1,
+		})
 	case "truncation":
 		if !python {
 			return step(compactor.Truncation{MinKeepGroups: orElse(p.MinPreservedGroups, 32), Note: note})

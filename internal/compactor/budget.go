@@ -12,6 +12,9 @@ type Budget struct {
 	Margin int
 	// CompactAt and CompactTo are shares of the window, 0 < CompactTo < CompactAt <= 1.
 	CompactAt, CompactTo float64
+	// PrepareAt is the share of the window from which on summaries are prepared ahead of time, less than CompactAt; 0 prepares
+	// none.
+	PrepareAt float64
 }
 
 // Limits are the thresholds of one request, in tokens, overhead included.
@@ -24,6 +27,8 @@ type Limits struct {
 	Trigger int
 	// Target is where the chain stops. It is a goal, not a promise.
 	Target int
+	// Prepare is where summaries begin to be prepared, at or above it; 0 is nowhere.
+	Prepare int
 }
 
 // The shares of the window to which values that vary from request to request are rounded up. Without it every small
@@ -46,9 +51,12 @@ func (b Budget) limits(output int) Limits {
 	}
 	// A client that reserves nearly the whole window for output would leave no room for any history at all.
 	hard := max(min(input, b.Window-output)-b.Margin, b.Window/4)
-	l := Limits{Window: b.Window, Hard: hard, Trigger: atLeast(b.Window, b.CompactAt), Target: share(b.Window, b.CompactTo)}
+	l := Limits{
+		Window: b.Window, Hard: hard,
+		Trigger: atLeast(b.Window, b.CompactAt), Target: share(b.Window, b.CompactTo), Prepare: atLeast(b.Window, b.PrepareAt),
+	}
 	if hard < l.Trigger {
-		l.Trigger, l.Target = hard, share(hard, b.CompactTo/b.CompactAt)
+		l.Trigger, l.Target, l.Prepare = hard, share(hard, b.CompactTo/b.CompactAt), atLeast(hard, b.PrepareAt/b.CompactAt)
 	}
 	return l
 }

@@ -17,6 +17,16 @@ type Conversation struct {
 	// target is the plan's, in tokens with the overhead, for what is a share of it. Gap is how many tokens lie between it and
 	// the trigger.
 	target, gap int
+	// summaries are the request's. Nil declines every one.
+	summaries Summaries
+	// position is the number of items of the request before this call point. Present marks the last call point: at all others
+	// a summary is recalled, not written.
+	position int
+	present  bool
+	// recallOnly forbids to have any written.
+	recallOnly bool
+	// overhead is the Overhead as it is compared with thresholds: in tokens, rounded up.
+	overhead int
 	// unprotected switches everything off that goes beyond the strategies this package follows: guards, pins, grouping by
 	// id, rounding and re-arming. Only tests do, to compare with behaviour recorded elsewhere.
 	unprotected bool
@@ -41,6 +51,13 @@ func newConversation(items []Item, overhead Size, counter Counter, unprotected b
 		groupItems(c.Items, counter, 0)
 	}
 	markBeginning(c.Items)
+	return c
+}
+
+// WithSummaries returns the conversation with what writes and remembers its summaries. With recallOnly none is written: only
+// what is remembered is used.
+func (c Conversation) WithSummaries(s Summaries, recallOnly bool) Conversation {
+	c.summaries, c.recallOnly = s, recallOnly
 	return c
 }
 
@@ -73,8 +90,8 @@ func (c Conversation) totals() totals {
 	return totalsOf(c.Items)
 }
 
-// same reports whether two lists are one and the same, and not empty.
-func same(a, b []*Item) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
+// same reports whether two lists are one and the same.
+func same(a, b []*Item) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // summedUp returns the conversation with what its items add up to.
 func (c Conversation) summedUp() Conversation {
@@ -115,11 +132,11 @@ func sizeOf(items []*Item) Size {
 
 // markBeginning marks the leading system items and the user items before the first model-made one. Both are read off the
 // whole request, once: after a cut the first model-made item left may stand behind a much later user item. For the same
-// reason the opening ends at a note in the client's own history.
+// reason the opening ends at a note or a summary in the client's own history.
 func markBeginning(items []*Item) {
 	leading, begun := true, false
 	for i := range items {
-		begun = begun || items[i].ModelMade() || items[i].past.removed > 0
+		begun = begun || items[i].ModelMade() || items[i].past.removed > 0 || items[i].isSummary()
 		leading = leading && items[i].Role == System && items[i].Mark == ""
 		items[i].head = leading
 		items[i].opening = !begun && items[i].said()

@@ -118,7 +118,7 @@ func (r *replay) trace(before, after []*Item, by string) {
 }
 
 // origin is the index of the item in the request, or of the first item that it took the place of; Added for a note.
-func (i Item) origin() int {
+func (i *Item) origin() int {
 	if i.Source == Added && i.instead > 0 {
 		return i.instead - 1
 	}
@@ -286,7 +286,7 @@ func (e explainer) unchanged(members []int, now []*Item, fates []Fate) []Fate {
 }
 
 // pins returns why the item itself must stay. What is only in a group with such an item has no reason of its own.
-func (i Item) pins(newestUser, openCall bool) []Pin {
+func (i *Item) pins(newestUser, openCall bool) []Pin {
 	var pins []Pin
 	for _, reason := range []struct {
 		pin   Pin

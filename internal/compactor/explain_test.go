@@ -158,7 +158,7 @@ func TestExplanationAddsUp(t *testing.T) {
 		if seed%2 == 1 {
 			h = randomResponses(seed)
 		}
-		c, output := h.conversation(100), r.IntN(500)
+		c, output := compactor.WithSummaries(h.conversation(100), teller{}), r.IntN(500)
 		want := plan.Replay(context.Background(), c, output)
 		got, all := plan.Explain(context.Background(), c, output)
 		if diff := cmp.Diff(wireForm(want.Conversation), wireForm(got.Conversation)); diff != "" {

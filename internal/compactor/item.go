@@ -74,6 +74,8 @@ type structure struct {
 	kept bool
 	// anchored forbids the same, because another item of the group is pinned.
 	anchored bool
+	// fresh marks a summary of the present chain run: a later step of the same run must not remove what was just paid for.
+	fresh bool
 	// past is what an omission note stands for, on the note or on the user item it is merged into.
 	past past
 	// instead is, of an added item, one more than the Source of the first item it took the place of; 0 for a note.
@@ -100,7 +102,7 @@ func (i *Item) ModelMade() bool {
 func (i *Item) output() bool { return i.ModelMade() || i.Role == Opaque && len(i.Calls) > 0 }
 
 // stays reports whether the item must not be removed.
-func (i *Item) stays() bool { return i.Pinned || i.kept || i.anchored }
+func (i *Item) stays() bool { return i.Pinned || i.kept || i.anchored || i.fresh }
 
 // said reports whether the user wrote the item: a user item that no compactor made.
 func (i *Item) said() bool { return i.Role == User && i.Mark == "" }

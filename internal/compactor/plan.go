@@ -35,6 +35,9 @@ type Outcome struct {
 	Steps []StepTotal
 	// Reports has an entry for each step that ran at the present call point.
 	Reports []Report
+	// Ahead are the summaries that later requests of the conversation will ask for. Their items may be read for as long as those
+	// of the conversation, and without their Raw for longer.
+	Ahead []Ahead
 	// TargetMissed reports that the chain ran at the present call point and left more than the target.
 	TargetMissed bool
 	// PinnedExpired counts system and unknown items given up at the present call point, because there were too many.
@@ -52,7 +55,11 @@ type Saving struct {
 // Threshold returns a size in tokens, exact overhead included, below which no step of the plan acts: one rounding step of
 // the overhead below the lowest trigger. It reports false when a step runs whatever the size.
 func (p Plan) Threshold(requestedOutput int) (int, bool) {
-	trigger := p.Budget.Limits(requestedOutput).Trigger
+	limits := p.Budget.Limits(requestedOutput)
+	trigger := limits.Trigger
+	if limits.Prepare > 0 {
+		trigger = min(trigger, limits.Prepare)
+	}
 	for _, step := range p.Chain {
 		if !step.Condition.own() {
 			continue

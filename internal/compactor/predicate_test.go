@@ -102,7 +102,7 @@ func TestThresholdIsTheSmallestSizeAtWhichAStepCanRun(t *testing.T) {
 
 func TestBelowTheThresholdNothingHappens(t *testing.T) {
 	proofs := 0
-	for seed := range uint64(400) {
+	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		h, plan := randomHistory(r), randomPlan(r)
 		in := h.conversation(r.IntN(300))

@@ -80,6 +80,7 @@ func randomCompactor(r *rand.Rand, note compactor.Note) compactor.Compactor {
 		wrong(r.IntN(wrongs)),
 	}
 	all = append(all, groupCompactors(r, note)...)
+	all = append(all, summarizations(r)...)
 	return all[r.IntN(len(all))]
 }
 
@@ -143,7 +144,7 @@ func TestAnyChainKeepsAValidConversationValid(t *testing.T) {
 	for seed := range uint64(800) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h, plan := randomHistory(r), randomPlan(r)
-		in := h.conversation(r.IntN(300))
+		in := compactor.WithSummaries(h.conversation(r.IntN(300)), teller{})
 		before := values(in.Items)
 		out := plan.Replay(context.Background(), in, r.IntN(500))
 		if t.Run(fmt.Sprint(seed), func(t *testing.T) { checkValid(t, in, out) }); t.Failed() {
@@ -171,7 +172,7 @@ func FuzzReplay(f *testing.F) {
 		if a%2 == 1 {
 			h, check = randomResponses(b), checkResponses
 		}
-		in := h.conversation(r.IntN(300))
+		in := compactor.WithSummaries(h.conversation(r.IntN(300)), teller{})
 		check(t, in, plan.Replay(context.Background(), in, r.IntN(500)))
 	})
 }

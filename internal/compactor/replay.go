@@ -16,6 +16,8 @@ type replay struct {
 	appended  int  // items so far
 	protected bool // the state's pins are those of this call point
 	chain     rearm
+	prepared  prepared
+	fresh     bool // the state holds summaries of this call point
 	steps     []stepState
 	present   bool // this is the last call point
 	out       Outcome
@@ -147,6 +149,7 @@ func (r *replay) callPoint(ctx context.Context) {
 	started := r.chain.due(r.tokens())
 	changed := false
 	r.protected = false
+	r.state.position, r.state.present = r.appended, r.present && !r.state.recallOnly
 	for i, step := range r.plan.Chain {
 		if r.due(i, started) {
 			did := r.run(ctx, i)
@@ -156,12 +159,27 @@ func (r *replay) callPoint(ctx context.Context) {
 	if started {
 		r.endChain(changed)
 	}
+	r.settle()
+	r.prepare(ctx)
+}
+
+// settle ends the protection of what was summarized at this call point.
+func (r *replay) settle() {
+	if !r.fresh {
+		return
+	}
+	for _, it := range r.state.Items {
+		it.fresh = false
+	}
+	r.fresh = false
 }
 
 // due reports whether step i runs now.
 func (r *replay) due(i int, started bool) bool {
 	condition := r.plan.Chain[i].Condition
 	switch {
+	case r.timed(i):
+		return atTurn(r.state.Items)
 	case condition.When.Kind != "":
 		return r.steps[i].due(r.tokens()) && condition.When.holds(r.tokens(), r.state.sum.counts)
 	case condition.own():
@@ -173,8 +191,9 @@ func (r *replay) due(i int, started bool) bool {
 
 // run applies step i to the state and reports whether it changed anything.
 func (r *replay) run(ctx context.Context, i int) bool {
-	step, seen := r.plan.Chain[i], r.seen(i)
+	step, seen := r.following(i), r.seen(i)
 	overhead := r.tokens() - r.state.Tokens()
+	r.state.overhead = overhead
 	before := r.before(seen)
 	after, report := step.run(ctx, before, step.Condition.goal(r.limits.Target, overhead))
 	r.steps[i].total.count(report)
@@ -187,9 +206,11 @@ func (r *replay) run(ctx context.Context, i int) bool {
 		r.take(after, seen, report)
 		r.saved = append(r.saved, savedSize{step: i, size: report.saved})
 		r.out.New = r.out.New || r.present
+		_, summarized := step.Compactor.(Summarization)
+		r.fresh = r.fresh || summarized
 	}
 	r.steps[i].seen = r.appended
-	if step.Condition.own() && !r.state.unprotected && !r.looksOnce(i) {
+	if step.Condition.own() && !r.state.unprotected && !r.looksOnce(i) && !r.timed(i) {
 		r.rearm(i, changed)
 	}
 	return changed
@@ -268,6 +289,7 @@ func (r *replay) protection() protection {
 func (r *replay) endChain(changed bool) {
 	tokens := r.tokens()
 	r.out.ChainRuns++
+	r.prepared = prepared{}
 	if !r.state.unprotected {
 		r.chain.after(changed, tokens, r.limits)
 	}
@@ -289,6 +311,7 @@ func (r *replay) endChain(changed bool) {
 func (r *replay) outcome() Outcome {
 	counter := r.state.Counter
 	r.out.Conversation = r.state
+	r.out.Ahead = r.ahead()
 	r.out.Changed = len(r.saved) > 0
 	size := sizeOf(r.input).Plus(r.state.Overhead)
 	for _, saved := range r.saved {

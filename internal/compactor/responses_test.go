@@ -144,7 +144,7 @@ func TestAnyChainKeepsAValidResponsesConversationValid(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		h, plan := randomResponses(seed), randomPlan(r)
-		in := h.conversation(r.IntN(300))
+		in := compactor.WithSummaries(h.conversation(r.IntN(300)), teller{})
 		before := values(in.Items)
 		out := plan.Replay(context.Background(), in, r.IntN(500))
 		if t.Run(fmt.Sprint(seed), func(t *testing.T) { checkResponses(t, in, out) }); t.Failed() {

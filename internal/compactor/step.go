@@ -2,6 +2,7 @@ package compactor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -88,6 +89,14 @@ func (s Step) run(ctx context.Context, c Conversation, goal Goal) (Conversation,
 	after, err := s.attempt(ctx, c, goal)
 	report.Duration = time.Since(start)
 	report.After = report.Before
+	switch {
+	case errors.Is(err, errDeclined):
+		report.Result = Declined
+		return c, report
+	case errors.Is(err, errNotSmaller):
+		report.Result, report.Discarded = NotSmaller, DiscardNotSmaller
+		return c, report
+	}
 	if err != nil {
 		report.Result, report.Err, report.Discarded = Failed, err, DiscardError
 		if panicked, ok := err.(*panicError); ok { //nolint:errorlint // made a few lines below and never wrapped

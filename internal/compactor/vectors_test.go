@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 	"testing"
@@ -62,14 +63,20 @@ type vectorStep struct {
 	ExpectedMessages []json.RawMessage `json:"expected_messages"`
 }
 
-func readVectors(t *testing.T, file string) []vector {
+// lines returns the lines of a file of recordings.
+func lines(t *testing.T, file string) iter.Seq[[]byte] {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return bytes.Lines(data)
+}
+
+func readVectors(t *testing.T, file string) []vector {
+	t.Helper()
 	var all []vector
-	for line := range bytes.Lines(data) {
+	for line := range lines(t, file) {
 		var v vector
 		if err := json.Unmarshal(line, &v); err != nil {
 			t.Fatal(err)
@@ -160,6 +167,7 @@ func (h harness) build(name string, params json.RawMessage, withDefaults bool) c
 	var p struct {
 		MinKeepSteps *int            `json:"min_keep_steps"`
 		MinTokens    *int            `json:"min_tokens"`
+		Summary      *int            `json:"approximate_summary_tokens"`
 		Placeholder  *string         `json:"placeholder"`
 		OmissionNote json.RawMessage `json:"omission_note"`
 		SkipMetaKeys *[]string       `json:"skip_meta_keys"`
@@ -175,6 +183,12 @@ func (h harness) build(name string, params json.RawMessage, withDefaults bool) c
 		if p.SkipMetaKeys != nil && len(*p.SkipMetaKeys) == 0 {
 			c.SkipTextPrefix = nil
 		}
+		return c
+	}
+	if name == "summarization" {
+		c := compactor.Summarization{MinKeepSteps: 1, SummaryTokens: 1024}
+		set(&c.MinKeepSteps, p.MinKeepSteps)
+		set(&c.SummaryTokens, p.Summary)
 		return c
 	}
 	c := sliding()

@@ -1,0 +1,151 @@
+package compactor
+
+import (
+	"math"
+	"slices"
+)
+
+// tiers selects for one round: the oldest turns; if there are none, summaries of the past, at least two; then steps of the
+// task; then summaries of it, at least two.
+func (s Summarization) tiers(c Conversation, goal Goal) selection {
+	if goal.reachedBy(c) {
+		return selection{}
+	}
+	l := layOut(c, (*Item).isSummary)
+	began := 0 // the task, in the request
+	if l.task >= 0 {
+		began = c.Items[l.task].Source
+	}
+	summaries := summariesIn(c)
+	past, current := summaries.within(Added, began), summaries.within(began, math.MaxInt)
+	turns, steps := turnsToSummarize(c, l, summaries), s.stepsToSummarize(l)
+	if c.hopeless(slices.Concat(wholeTurns(turns), steps, past, current)) {
+		return selection{}
+	}
+	for _, tier := range []struct {
+		units []unit
+		least int
+	}{{s.oldestTurns(c, turns), 1}, {past, 2}, {steps, 1}, {current, 2}} {
+		if len(tier.units) < tier.least {
+			continue
+		}
+		if units := s.readable(c, s.fewest(c, goal, tier.units, tier.least)); len(units) >= tier.least {
+			return s.selection(c, units)
+		}
+	}
+	return selection{}
+}
+
+// fewest returns the least number of the oldest units without which a summary of the expected size fits, all when none is
+// enough.
+func (s Summarization) fewest(c Conversation, goal Goal, units []unit, least int) []unit {
+	left := totalsOf(c.Items).plus(totals{counts: counts{messages: 1, groups: 1}}) // the summary
+	for n, u := range units {
+		left = left.minus(u.totals)
+		if n+1 >= least && goal.reached(c.Counter.Tokens(left.size)+s.SummaryTokens, left.counts) {
+			return units[:n+1]
+		}
+	}
+	return units
+}
+
+// oldestTurns returns the turns as units; when the summarizer cannot read the first of them, its steps instead, whose
+// question then stays.
+func (s Summarization) oldestTurns(c Conversation, turns []turnGoing) []unit {
+	whole := wholeTurns(turns)
+	if len(turns) == 0 || s.Capacity == 0 || len(turns[0].steps) == 0 || c.Counter.Tokens(whole[0].size) <= s.Capacity {
+		return whole
+	}
+	return turns[0].steps
+}
+
+// stepsToSummarize returns the steps of the task but the newest.
+func (s Summarization) stepsToSummarize(l layout) []unit {
+	old := l.steps[:older(l.steps, s.MinKeepSteps, unit.step)]
+	return slices.DeleteFunc(slices.Clone(old), func(u unit) bool { return l.fixed[u.items[0]] })
+}
+
+// turnGoing is what a summary may replace of a past turn.
+type turnGoing struct {
+	question unit // the user item; without items when it stays
+	steps    []unit
+	// summaries of the turn's own steps go with the question only: one alone is not worth a summary.
+	summaries []unit
+}
+
+// wholeTurns returns each turn as a unit.
+func wholeTurns(turns []turnGoing) []unit {
+	units := make([]unit, 0, len(turns))
+	for _, turn := range turns {
+		whole := unit{role: User, items: slices.Clone(turn.question.items), totals: turn.question.totals}
+		for _, u := range slices.Concat(turn.steps, turn.summaries) {
+			whole.items = append(whole.items, u.items...)
+			whole.totals = whole.plus(u.totals)
+		}
+		units = append(units, whole)
+	}
+	return units
+}
+
+// turnsToSummarize returns what may go of the past turns. The question of an answer that must stay stays, too.
+func turnsToSummarize(c Conversation, l layout, summaries summaryUnits) []turnGoing {
+	var turns []turnGoing
+	for n, turn := range l.turns {
+		next := l.task
+		if n+1 < len(l.turns) {
+			next = l.turns[n+1].opener
+		}
+		going := turnGoing{steps: turn.steps}
+		if len(turn.user.items) > 0 && !answerStays(c, l, turn.opener, next) {
+			going.question = turn.user
+			going.summaries = summaries.within(c.Items[turn.opener].Source, c.Items[next].Source)
+		}
+		if len(going.question.items)+len(going.steps) > 0 {
+			turns = append(turns, going)
+		}
+	}
+	return turns
+}
+
+// answerStays reports whether a step behind a user item, up to the next one, must stay.
+func answerStays(c Conversation, l layout, question, next int) bool {
+	for i := question + 1; i < next; i++ {
+		if it := c.Items[i]; l.fixed[i] && (it.output() || it.Role == ToolResult) {
+			return true
+		}
+	}
+	return false
+}
+
+// summaryUnits are the summaries that may go, each by the place in the request of what it stands for. A summary of steps of
+// the task stands before the task, and yet it is none of the past.
+type summaryUnits []summaryUnit
+
+type summaryUnit struct {
+	unit
+	origin int
+}
+
+func summariesIn(c Conversation) summaryUnits {
+	var summaries summaryUnits
+	indexes := indexesOf(c.Items)
+	for i, it := range c.Items {
+		if it.foldable() {
+			u := unit{role: it.Role}
+			u.add(i, it, indexes)
+			summaries = append(summaries, summaryUnit{u, it.origin()})
+		}
+	}
+	return summaries
+}
+
+// within returns the summaries of what stood from one index of the request up to another.
+func (s summaryUnits) within(from, to int) []unit {
+	var units []unit
+	for _, summary := range s {
+		if summary.origin >= from && summary.origin < to {
+			units = append(units, summary.unit)
+		}
+	}
+	return units
+}
