@@ -12,6 +12,7 @@ type chainBuilder struct {
 	rule      rule
 	budget    compactor.Budget
 	placement config.NotePlacement
+	capacity  int // tokens that the summarizer can read
 }
 
 // build returns the chain of the settings and their fallback.
@@ -74,6 +75,8 @@ func (b chainBuilder) compactor(c config.Compactor) compactor.Compactor {
 		}
 	case config.SlidingWindow:
 		return b.slidingWindow(c)
+	case config.Summarization:
+		return b.summarization(c)
 	case config.Truncation:
 		return compactor.Truncation{
 			MinKeepGroups:    c.MinKeepGroups,

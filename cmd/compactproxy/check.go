@@ -77,7 +77,7 @@ func (p *plans) writePlan(w io.Writer, r rule, profile string) {
 		return
 	}
 	settings := p.settings(profile)
-	limits := compactionPlan(r, settings).Budget.Limits(0)
+	limits := p.compactionPlan(r, settings).Budget.Limits(0)
 	_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%s\n", limits.Window, limits.Hard, limits.Trigger, limits.Target,
 		describeCounter(counterSpec(r, settings)), p.fingerprint(r, profile))
 }

@@ -100,15 +100,25 @@ func describeProblems(source string, err error) error {
 
 // apiKey returns the key for the upstream, empty when clients bring their own.
 func apiKey(upstream config.Upstream) (string, error) {
-	if upstream.APIKeyFile == "" {
-		return upstream.APIKey, nil
+	return keyOrFile("upstream.api_key_file", upstream.APIKey, upstream.APIKeyFile)
+}
+
+// summarizerKey returns the key for the summarizer, empty when it gets what the upstream gets, or none.
+func summarizerKey(cfg config.Config) (string, error) {
+	return keyOrFile("summarizer.api_key_file", cfg.Summarizer.APIKey, cfg.Summarizer.APIKeyFile)
+}
+
+// keyOrFile returns a key, or what is in the file of a name. Setting is that of the file.
+func keyOrFile(setting, key, file string) (string, error) {
+	if file == "" {
+		return key, nil
 	}
-	content, err := os.ReadFile(upstream.APIKeyFile)
+	content, err := os.ReadFile(file)
 	if err == nil && len(bytes.TrimSpace(content)) == 0 {
-		err = fmt.Errorf("%s is empty", upstream.APIKeyFile)
+		err = fmt.Errorf("%s is empty", file)
 	}
 	if err != nil {
-		return "", &usageError{fmt.Errorf("upstream.api_key_file: %w", err)}
+		return "", &usageError{fmt.Errorf("%s: %w", setting, err)}
 	}
 	return string(bytes.TrimSpace(content)), nil
 }

@@ -21,10 +21,19 @@ func fingerprint(plan compactor.Plan, counter tokens.Spec) string {
 	for i, s := range plan.Chain {
 		steps[i] = step{s.Name(), s.Compactor, s.Condition}
 	}
-	canonical, err := json.Marshal([]any{counter, plan.Budget, steps, plan.ProtectOpening, plan.RunAll})
+	canonical, err := json.Marshal([]any{counter, budget(plan.Budget), steps, plan.ProtectOpening, plan.RunAll})
 	if err != nil {
 		panic(err) // these are numbers, texts and lists of them, and the configuration refuses infinite ones
 	}
 	sum := sha256.Sum256(canonical)
 	return hex.EncodeToString(sum[:6])
+}
+
+// budget is compactor.Budget without what a plan without summaries does not have: it was added later.
+type budget struct {
+	Window               int
+	MaxInput             int
+	Margin               int
+	CompactAt, CompactTo float64
+	PrepareAt            float64 `json:",omitempty"`
 }

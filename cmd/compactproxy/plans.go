@@ -17,6 +17,7 @@ type plans struct {
 	rules      rules
 	compaction config.Compaction
 	profiles   []config.Profile
+	summarizer config.Summarizer
 	library    *tokens.Library
 	made       sync.Map // of proxy.Plan by planKey; the rules and profiles bound it
 }
@@ -34,6 +35,7 @@ func newPlans(cfg config.Config, library *tokens.Library) *plans {
 		rules:      rules{models: cfg.Models, table: tokens.NewTable(), defaultWindow: cfg.DefaultContextWindow},
 		compaction: cfg.Compaction,
 		profiles:   cfg.Profiles,
+		summarizer: cfg.Summarizer,
 		library:    library,
 	}
 }
@@ -76,7 +78,7 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 	if err != nil {
 		return proxy.Plan{}, false
 	}
-	compaction := compactionPlan(r, settings)
+	compaction := p.compactionPlan(r, settings)
 	made, _ := p.made.LoadOrStore(key, proxy.Plan{
 		Rule:        r.name,
 		Fingerprint: fingerprint(compaction, spec),
@@ -84,6 +86,7 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 		OnOverflow:  proxy.Overflow(settings.OnOverflow),
 		Compactor:   compaction,
 		Counter:     counter,
+		Assumed:     assumedSummaries(compaction.Chain, p.summarizer, counter),
 	})
 	return made.(proxy.Plan), true
 }
@@ -102,10 +105,12 @@ func (p *plans) settings(profile string) config.Compaction {
 // exist from the start. The exception are plans of a configured model that leaves the window to the built-in table and
 // matches several of its rows.
 func (p *plans) known(b build) proxy.Known {
-	known := proxy.Known{Version: b.version, Revision: b.revision}
+	known := proxy.Known{
+		Version: b.version, Revision: b.revision, SummaryOutcomes: summaryOutcomes(), StoreOutcomes: storeOutcomes(),
+	}
 	for _, profile := range append([]string{""}, p.Profiles()...) {
 		settings := p.settings(profile)
-		for _, step := range compactionPlan(rule{}, settings).Chain { // every model has the same compactors
+		for _, step := range p.compactionPlan(rule{}, settings).Chain { // every model has the same compactors
 			if name := step.Name(); !slices.Contains(known.Compactors, name) {
 				known.Compactors = append(known.Compactors, name)
 			}
@@ -126,7 +131,7 @@ func (p *plans) known(b build) proxy.Known {
 // fingerprint returns the fingerprint of a plan without loading its vocabulary.
 func (p *plans) fingerprint(r rule, profile string) string {
 	settings := p.settings(cmp.Or(profile, r.profile))
-	return fingerprint(compactionPlan(r, settings), counterSpec(r, settings))
+	return fingerprint(p.compactionPlan(r, settings), counterSpec(r, settings))
 }
 
 // counterSpec says how the tokens of a rule's models are counted.
@@ -152,7 +157,7 @@ func counterSpec(r rule, settings config.Compaction) tokens.Spec {
 }
 
 // compactionPlan turns shares into tokens of the rule's window.
-func compactionPlan(r rule, settings config.Compaction) compactor.Plan {
+func (p *plans) compactionPlan(r rule, settings config.Compaction) compactor.Plan {
 	budget := compactor.Budget{
 		Window:    r.window,
 		MaxInput:  r.maxInput,
@@ -160,9 +165,13 @@ func compactionPlan(r rule, settings config.Compaction) compactor.Plan {
 		CompactAt: settings.CompactAt,
 		CompactTo: settings.CompactTo,
 	}
+	chain := chainBuilder{r, budget, settings.NotePlacement, p.capacity(r, budget)}.build(settings)
+	if prepares(chain) {
+		budget.PrepareAt = settings.Prepare()
+	}
 	return compactor.Plan{
 		Budget:         budget,
-		Chain:          chainBuilder{r, budget, settings.NotePlacement}.build(settings),
+		Chain:          chain,
 		ProtectOpening: settings.ProtectOpening,
 		RunAll:         !settings.EarlyStop,
 	}

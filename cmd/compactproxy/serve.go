@@ -60,6 +60,7 @@ func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
 type service struct {
 	api, admin      *server
 	ready           *proxy.Admin
+	summaries       *summaries
 	shutdownTimeout time.Duration
 	logger          *slog.Logger
 }
@@ -80,7 +81,7 @@ func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
 	}
 	plans := newPlans(cfg, library)
 	registry := proxy.NewRegistry()
-	handler, err := proxy.New(proxy.Options{
+	options := proxy.Options{
 		Upstream:              base,
 		APIKey:                key,
 		ConnectTimeout:        cfg.Upstream.ConnectTimeout,
@@ -93,7 +94,16 @@ func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
 		Cache:                 tokens.NewCache(cachedSizes),
 		Metrics:               proxy.NewMetrics(registry, plans.known(readBuild())),
 		Logger:                logger,
-	})
+	}
+	options.Transport = proxy.NewTransport(options)
+	summaries, err := newSummaries(cfg, plans, options.Transport, options.Metrics, logger)
+	if err != nil {
+		return nil, err
+	}
+	if summaries != nil {
+		options.Summarizer = summaries
+	}
+	handler, err := proxy.New(options)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +112,7 @@ func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
 		api:             newServer(cfg.Listen, handler, logger),
 		admin:           newServer(cfg.Admin.Listen, ready, logger),
 		ready:           ready,
+		summaries:       summaries,
 		shutdownTimeout: cfg.Server.ShutdownTimeout,
 		logger:          logger,
 	}, nil
@@ -131,7 +142,7 @@ func (s *service) serve(ctx context.Context) error {
 	s.ready.SetReady(true)
 	select {
 	case err := <-failed:
-		return errors.Join(err, s.api.Close(), s.admin.Close())
+		return errors.Join(err, s.api.Close(), s.summaries.close(context.Background()), s.admin.Close())
 	case <-ctx.Done():
 		return s.drain()
 	}
@@ -150,7 +161,7 @@ func (s *service) drain() error {
 		s.api.cut(errShutdown)
 		err = s.api.Close()
 	}
-	err = errors.Join(err, s.admin.Close())
+	err = errors.Join(err, s.summaries.close(ctx), s.admin.Close())
 	s.logger.Info("stopped")
 	return err
 }

@@ -32,6 +32,7 @@ const (
 	typeToolCallRemoval    = "tool_call_removal"
 	typeSlidingWindow      = "sliding_window"
 	typeTruncation         = "truncation"
+	typeSummarization      = "summarization"
 	typeContextWindow      = "context_window"
 )
 
@@ -39,7 +40,7 @@ const (
 func CompactorTypes() []string {
 	return []string{
 		typeToolResultCap, typeToolResultPruning, typeToolResultCollapse, typeToolCallRemoval,
-		typeSlidingWindow, typeTruncation, typeContextWindow,
+		typeSlidingWindow, typeTruncation, typeSummarization, typeContextWindow,
 	}
 }
 
@@ -64,10 +65,14 @@ func (s Step) check(r *report, key string) {
 // checkStart reports the problems of what says when the step runs.
 func (s Step) checkStart(r *report, key string) {
 	if _, pipeline := s.Compactor.(ContextWindow); pipeline {
-		s.checkNoStart(r, key)
+		s.checkNoStart(r, key, s.Compactor.Type()+" runs at collapse_at and truncate_at")
 		return
 	}
 	own := s.CompactAt != nil || s.CompactTo != nil
+	if summarization, ok := s.Compactor.(Summarization); ok && summarization.Mode == SummaryInterval {
+		s.checkNoStart(r, key, "mode: interval runs after every interval_turns turns")
+		return
+	}
 	switch {
 	case own && s.When != nil:
 		r.add(key+".when", "must not be set together with compact_at and compact_to")
@@ -82,13 +87,13 @@ func (s Step) checkStart(r *report, key string) {
 	}
 }
 
-// checkNoStart reports what must not be said of a step that stands for several.
-func (s Step) checkNoStart(r *report, key string) {
+// checkNoStart reports what must not be said of a step that knows by itself when it runs.
+func (s Step) checkNoStart(r *report, key, because string) {
 	for name, set := range map[string]bool{
 		"when": s.When != nil, "until": s.Until != nil, "compact_at": s.CompactAt != nil, "compact_to": s.CompactTo != nil,
 	} {
 		if set {
-			r.add(key+"."+name, "must not be set: %s runs at collapse_at and truncate_at", s.Compactor.Type())
+			r.add(key+"."+name, "must not be set: %s", because)
 		}
 	}
 }

@@ -28,6 +28,10 @@ type Config struct {
 	DefaultContextWindow int `mapstructure:"default_context_window"`
 	// Profiles are named alternatives to Compaction.
 	Profiles []Profile `mapstructure:"profiles"`
+	// Summarizer writes the summaries of chains that have any.
+	Summarizer Summarizer `mapstructure:"summarizer"`
+	// Store remembers them.
+	Store Store `mapstructure:"store"`
 }
 
 // Admin is the listener that serves metrics, health and compaction on demand.
@@ -79,6 +83,9 @@ type Compaction struct {
 	CompactAt float64 `mapstructure:"compact_at"`
 	// CompactTo is the share of the context window the chain aims for.
 	CompactTo float64 `mapstructure:"compact_to"`
+	// PrepareAt is the share of the context window from which on summaries are prepared ahead of time: 0 never does, otherwise
+	// it is at least CompactTo and less than CompactAt. Nil means 0.1 below CompactAt, but at least CompactTo.
+	PrepareAt *float64 `mapstructure:"prepare_at"`
 	// Margin is kept free of the context window for the error of the estimate: tokens, or a percentage of the window.
 	Margin Share `mapstructure:"margin"`
 	// Counter is how tokens are counted.
@@ -241,5 +248,9 @@ func Default() Config {
 				{Compactor: defaultSlidingWindow()},
 			},
 		},
+		Summarizer: Summarizer{
+			Timeout: time.Minute, MaxOutputTokens: 1024, OutputLimitField: MaxCompletionTokens, MaxCalls: 4,
+		},
+		Store: Store{Type: StoreMemory, MaxBytes: 64 << 20, TTL: 7 * 24 * time.Hour, Tenant: TenantCredential},
 	}
 }

@@ -93,6 +93,7 @@ func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
 		Step{Compactor: DefaultToolResultCollapse()},
 		Step{Compactor: defaultToolCallRemoval()},
 		Step{Compactor: DefaultTruncation()},
+		Step{Compactor: defaultSummarization()},
 		Step{Compactor: defaultContextWindow()},
 	)
 	want.Models = []Model{{

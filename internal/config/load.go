@@ -176,6 +176,8 @@ func (l *loader) compactor(name, kind string, parameters map[string]any) Compact
 		return l.slidingWindow(name, parameters)
 	case typeTruncation:
 		return decodeCompactor(l, name, parameters, DefaultTruncation())
+	case typeSummarization:
+		return decodeCompactor(l, name, parameters, defaultSummarization())
 	case typeContextWindow:
 		return decodeCompactor(l, name, parameters, defaultContextWindow())
 	}

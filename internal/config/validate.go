@@ -33,6 +33,11 @@ func (c Config) check(r *report) {
 	c.checkModels(r)
 	r.notNegative("default_context_window", int64(c.DefaultContextWindow))
 	c.checkProfiles(r)
+	c.Summarizer.check(r)
+	if base, err := url.Parse(c.Summarizer.BaseURL); err == nil && base.Host == c.Listen {
+		r.add("summarizer.base_url", "must not be the address of this proxy, got %q", c.Listen)
+	}
+	c.Store.check(r)
 }
 
 // warnings names what is allowed but dangerous or dear.
@@ -97,6 +102,7 @@ func (s Server) check(r *report) {
 func (c Compaction) check(r *report, key string) {
 	r.oneOf(key+".mode", string(c.Mode), string(ModeCompact), string(ModeObserve), string(ModePass))
 	r.thresholds(key, c.CompactAt, c.CompactTo)
+	c.checkPrepareAt(r, key)
 	r.counter(key+".counter", c.Counter)
 	if !(c.Approximate.CharsPerToken > 0) || math.IsInf(c.Approximate.CharsPerToken, 1) {
 		r.add(key+".approximate.chars_per_token", "`chars_per_token` must be greater than 0, got %v.",
@@ -116,6 +122,21 @@ func (c Compaction) check(r *report, key string) {
 	for i, step := range c.Chain {
 		step.check(r, entryKey(key+".chain", i))
 	}
+}
+
+func (c Compaction) checkPrepareAt(r *report, key string) {
+	if at := c.PrepareAt; at != nil && *at != 0 && !(c.CompactTo <= *at && *at < c.CompactAt) {
+		r.add(key+".prepare_at", "must be 0 (off), or at least compact_to (%v) and less than compact_at (%v), got %v",
+			c.CompactTo, c.CompactAt, *at)
+	}
+}
+
+// Prepare returns the share of the context window from which on summaries are prepared, 0 for never.
+func (c Compaction) Prepare() float64 {
+	if c.PrepareAt != nil {
+		return *c.PrepareAt
+	}
+	return max(c.CompactTo, c.CompactAt-0.1)
 }
 
 func (c Config) checkModels(r *report) {

@@ -37,6 +37,7 @@ func (p *Proxy) account(next http.Handler) http.Handler {
 			duration := time.Since(x.start)
 			p.metrics.observe(x, end, duration)
 			p.logAccess(r, x, end, duration)
+			p.prepare(x)
 		}()
 		next.ServeHTTP(x.response, r)
 		returned = true

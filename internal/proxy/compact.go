@@ -48,7 +48,7 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 		x.decision.pass(Reason(why))
 		return nil, nil
 	}
-	return p.decide(ctx, x, plan, doc, body, threshold(plan, doc, c.compaction))
+	return p.decide(ctx, x, plan, doc, body, c)
 }
 
 // limit is a size in tokens, exact overhead included, below which a request passes, and the reason it passes for. It does
@@ -72,9 +72,9 @@ func threshold(plan Plan, doc *wire.Document, compaction bool) limit {
 // decide looks for a proof that the plan would not act, the cheapest first, and replays the conversation where there is
 // none.
 func (p *Proxy) decide(
-	ctx context.Context, x *exchange, plan Plan, doc *wire.Document, body []byte, below limit,
+	ctx context.Context, x *exchange, plan Plan, doc *wire.Document, body []byte, c choice,
 ) ([]byte, error) {
-	d := &x.decision
+	d, below := &x.decision, threshold(plan, doc, c.compaction)
 	d.window = plan.Compactor.Budget.Window
 	sizes := newSizes(doc, plan.Counter, p.cache)
 	if below.holds && sizes.surelyBelow(below.tokens) {
@@ -95,10 +95,13 @@ func (p *Proxy) decide(
 		d.pass(reasonOf(err))
 		return nil, nil
 	}
+	c.compaction = c.compaction || doc.AsksForCompaction()
+	conversation = p.summarize(x, conversation, plan, c, cmp.Or(doc.Model(), c.deployment))
 	outcome := plan.Compactor.Replay(ctx, conversation, doc.MaxOutput())
 	if ctx.Err() != nil { // a replay that was broken off has no meaning
 		return nil, ctx.Err()
 	}
+	x.summaries.ahead = outcome.Ahead
 	p.recordChain(ctx, x, plan, outcome, body)
 	return p.apply(ctx, d, plan, doc, outcome)
 }

@@ -84,6 +84,8 @@ type exchange struct {
 	request  *received     // nil without a body
 	response *responseRecorder
 	answer   wire.Answer // what the response says about itself; zero until it has ended, and where it is not read
+
+	summaries summaryCall // what is left to be summarized when the response has gone out
 }
 
 type exchangeKey struct{}

@@ -20,6 +20,10 @@ type Known struct {
 	Models []string
 	// Compactors are the names of all compactors in any chain.
 	Compactors []string
+	// SummaryOutcomes and SummaryReasons are what Summary is told, a reason for each outcome that has one.
+	SummaryOutcomes []SummaryOutcome
+	// StoreOutcomes are the outcomes of the operations of the store, by operation.
+	StoreOutcomes map[string][]string
 	// Plans are shown by compactproxy_plan_info.
 	Plans []PlanInfo
 	// Version and Revision of the program are shown by compactproxy_build_info.
@@ -60,6 +64,7 @@ type Metrics struct {
 	usage      *prometheus.CounterVec
 	estimate   *prometheus.HistogramVec
 	dropped    *prometheus.CounterVec
+	summaries  summaryMetrics
 }
 
 // NewRegistry returns a registry with the collectors of the Go runtime and of the process.
@@ -121,6 +126,8 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 		dropped: f.counter("reasoning_dropped_total",
 			"Reasoning items of requests that the upstream kept from the model, by its reason.", "reason"),
 	}
+	m.summaries = newSummaryMetrics(f)
+	m.summaries.zero(known)
 	m.showInfo(f, known)
 	m.zero(known)
 	return m

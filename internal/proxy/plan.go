@@ -28,6 +28,8 @@ type Plan struct {
 	Compactor compactor.Plan
 	// Counter counts them.
 	Counter tokens.Counter
+	// Assumed stands for the summaries of a plan that only observes. Nil declines every one.
+	Assumed compactor.Summaries
 }
 
 // Mode is what the compact step does with a request.

@@ -46,6 +46,8 @@ type Options struct {
 
 	// Planner chooses the plan of a request.
 	Planner Planner
+	// Summarizer writes the summaries that plans ask for. Nil declines every one.
+	Summarizer Summarizer
 	// Cache remembers the sizes of items.
 	Cache *tokens.Cache
 	// Metrics count.
@@ -63,6 +65,7 @@ type Proxy struct {
 	onLargeBody LargeBody
 	webSocket   func(profile string) WebSocket
 	planner     Planner
+	summarizer  Summarizer
 	cache       *tokens.Cache
 	metrics     *Metrics
 	logger      *slog.Logger
@@ -86,6 +89,7 @@ func New(o Options) (*Proxy, error) {
 		onLargeBody: o.OnLargeBody,
 		webSocket:   o.WebSocket,
 		planner:     o.Planner,
+		summarizer:  o.Summarizer,
 		cache:       o.Cache,
 		metrics:     o.Metrics,
 		logger:      o.Logger,
@@ -97,7 +101,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	transport := o.Transport
 	if transport == nil {
-		transport = newTransport(o)
+		transport = NewTransport(o)
 	}
 	p.reverse = p.newReverseProxy(transport)
 	p.handler = p.routes()

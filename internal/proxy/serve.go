@@ -105,6 +105,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, newReader func()
 // choice is what a client says beside the body.
 type choice struct {
 	api        wire.API
+	header     http.Header
 	coding     coding
 	mode       Mode   // empty leaves it to the plan
 	profile    string // empty leaves it to the planner
@@ -115,6 +116,7 @@ type choice struct {
 // choice reads the headers and the path. The error says what there is to choose from.
 func (p *Proxy) choice(r *http.Request) (choice, error) {
 	c := choice{
+		header:     r.Header,
 		coding:     codingOf(r.Header),
 		mode:       Mode(r.Header.Get(headerMode)),
 		profile:    cmp.Or(r.Header.Get(headerProfile), pathParam(r, "profile")),

@@ -17,9 +17,9 @@ const (
 	drainTimeout    = 5 * time.Second
 )
 
-// newTransport returns the connections to the upstream. It honours the proxy variables of the environment and adds
+// NewTransport returns the connections to the upstream. It honours the proxy variables of the environment and adds
 // neither compression nor headers of its own.
-func newTransport(o Options) *http.Transport {
+func NewTransport(o Options) *http.Transport {
 	dialer := &net.Dialer{Timeout: o.ConnectTimeout}
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,

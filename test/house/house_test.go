@@ -19,11 +19,14 @@ const module = "github.com/compactproxy/compactproxy"
 // A new package is entered here first.
 var rooms = map[string][]string{
 	"cmd/compactproxy": {
-		"internal/compactor", "internal/config", "internal/demo", "internal/proxy", "internal/tokens", "internal/wire",
+		"internal/compactor", "internal/config", "internal/demo", "internal/proxy", "internal/remote", "internal/store",
+		"internal/tokens", "internal/wire",
 	},
 	"internal/proxy":     {"internal/compactor", "internal/tokens", "internal/wire"},
 	"internal/wire":      {"internal/compactor"},
 	"internal/tokens":    {"internal/compactor"},
+	"internal/remote":    {"internal/compactor", "internal/store"},
+	"internal/store":     {},
 	"internal/config":    {},
 	"internal/compactor": {},
 	"internal/demo":      {},
@@ -31,14 +34,17 @@ var rooms = map[string][]string{
 
 // homes are the packages of others that only some rooms may import, by prefix of the import path.
 var homes = map[string][]string{
-	"github.com/go-chi/":             {"internal/proxy"},
-	"github.com/pkoukk/tiktoken-go":  {"internal/tokens", "internal/demo"},
-	"github.com/prometheus/":         {"internal/proxy", "cmd/compactproxy"},
-	"github.com/spf13/viper":         {"internal/config"},
-	"os":                             {"cmd/compactproxy"}, // and os/exec, os/signal
-	"github.com/go-json-experiment/": {"internal/wire", "internal/tokens"},
-	"github.com/klauspost/compress/": {"internal/proxy", "internal/demo"},
-	"github.com/andybalholm/brotli":  {"internal/proxy"},
+	"github.com/go-chi/":                {"internal/proxy"},
+	"github.com/pkoukk/tiktoken-go":     {"internal/tokens", "internal/demo"},
+	"github.com/prometheus/":            {"internal/proxy", "cmd/compactproxy"},
+	"github.com/spf13/viper":            {"internal/config"},
+	"os":                                {"cmd/compactproxy", "internal/store"}, // and os/exec, os/signal
+	"go.etcd.io/bbolt":                  {"internal/store"},
+	"github.com/redis/go-redis":         {"internal/store"},
+	"github.com/sashabaranov/go-openai": {"internal/remote"},
+	"github.com/go-json-experiment/":    {"internal/wire", "internal/tokens"},
+	"github.com/klauspost/compress/":    {"internal/proxy", "internal/demo"},
+	"github.com/andybalholm/brotli":     {"internal/proxy"},
 }
 
 func TestRoomsImportInOneDirection(t *testing.T) {

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/config"
+	"github.com/compactproxy/compactproxy/internal/proxy"
+	"github.com/compactproxy/compactproxy/internal/remote"
+	"github.com/compactproxy/compactproxy/internal/store"
+)
+
+// summaries has summaries written and remembers them. It implements proxy.Summarizer.
+type summaries struct {
+	summarizer *remote.Summarizer
+	store      *store.Tiered
+	tenants    config.Store
+	maxInput   int // tokens that the summarizer accepts; 0 is as the request's model
+}
+
+// newSummaries wires the summarizer and its store. It returns nil when no chain of the plans asks for summaries: nothing is
+// opened then.
+func newSummaries(cfg config.Config, plans *plans, transport http.RoundTripper, metrics *proxy.Metrics, logger *slog.Logger) (*summaries, error) {
+	if !plans.summarize() {
+		return nil, nil //nolint:nilnil // no summaries are not an error
+	}
+	key, err := summarizerKey(cfg)
+	if err != nil {
+		return nil, err
+	}
+	model, err := plans.summarizerModel()
+	if err != nil {
+		return nil, err
+	}
+	observer := &summaryObserver{metrics: metrics, logger: logger}
+	stored, err := newStore(cfg.Store, logger, observer.store)
+	if err != nil {
+		return nil, err
+	}
+	summarizer, err := remote.New(remote.Options{
+		BaseURL:          cmp.Or(cfg.Summarizer.BaseURL, cfg.Upstream.BaseURL),
+		APIKey:           key,
+		CallerCredential: cfg.Summarizer.BaseURL == "" && key == "",
+		Model:            model,
+		MaxOutputTokens:  cfg.Summarizer.MaxOutputTokens,
+		OutputLimitField: string(cfg.Summarizer.OutputLimitField),
+		Timeout:          cfg.Summarizer.Timeout,
+		MaxCalls:         cfg.Summarizer.MaxCalls,
+		Transport:        transport,
+		Store:            stored,
+		Observer:         observer,
+	})
+	if err != nil {
+		return nil, errors.Join(err, stored.Close())
+	}
+	return &summaries{summarizer: summarizer, store: stored, tenants: cfg.Store, maxInput: cfg.Summarizer.MaxInputTokens}, nil
+}
+
+// summarizerModel returns the model that the configuration names, none where that is the request's.
+func (p *plans) summarizerModel() (remote.Model, error) {
+	if p.summarizer.Model == "" {
+		return remote.Model{}, nil
+	}
+	counter, err := p.counter(p.summarizer.Model, "")
+	if err != nil {
+		return remote.Model{}, err
+	}
+	return remote.Model{
+		Name:           p.summarizer.Model,
+		MaxInputTokens: cmp.Or(p.summarizer.MaxInputTokens, p.summarizerInput()),
+		Counter:        counter,
+	}, nil
+}
+
+// summarize reports whether any chain asks for summaries.
+func (p *plans) summarize() bool {
+	for _, profile := range append([]string{""}, p.Profiles()...) {
+		if summarizes(p.compactionPlan(rule{}, p.settings(profile)).Chain) {
+			return true
+		}
+	}
+	return false
+}
+
+// For returns the summaries of one request.
+func (s *summaries) For(caller proxy.SummaryCaller) compactor.Summaries {
+	return s.summarizer.For(s.caller(caller))
+}
+
+// Prepare has texts written in the background.
+func (s *summaries) Prepare(caller proxy.SummaryCaller, requests []compactor.SummaryRequest) {
+	s.summarizer.Prepare(s.caller(caller), requests)
+}
+
+// close lets the summaries that are being written finish until ctx is done.
+func (s *summaries) close(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	return errors.Join(s.summarizer.Close(ctx), s.store.Close())
+}
+
+func (s *summaries) caller(c proxy.SummaryCaller) remote.Caller {
+	return remote.Caller{
+		Tenant: s.tenant(c.Client),
+		Credential: remote.Credential{
+			Authorization: c.Header.Get("Authorization"),
+			Organization:  c.Header.Get("OpenAI-Organization"),
+			Project:       c.Header.Get("OpenAI-Project"),
+		},
+		Model: remote.Model{Name: c.Model, MaxInputTokens: cmp.Or(s.maxInput, c.MaxInput), Counter: c.Counter},
+	}
+}
+
+// tenant returns who shares summaries with the client. Its beginning keeps a header's value from being taken for a
+// credential.
+func (s *summaries) tenant(client http.Header) string {
+	if s.tenants.Tenant == config.TenantShared {
+		return config.TenantShared
+	}
+	if name := s.tenants.Header(); name != "" && client.Get(name) != "" {
+		return "header " + client.Get(name)
+	}
+	return "credential " + cmp.Or(client.Get("Authorization"), client.Get("Api-Key"))
+}
+
+// summaryObserver turns what happens to summaries into metrics and log lines. It implements remote.Observer.
+type summaryObserver struct {
+	metrics *proxy.Metrics
+	logger  *slog.Logger
+	quiet   quiet
+}
+
+// Summary is told what became of a summary.
+func (o *summaryObserver) Summary(e remote.SummaryEvent) {
+	outcome := summaryOutcome(e.Outcome, e.Reason)
+	o.metrics.Summary(outcome, e.Duration, proxy.SummaryTokens{Input: e.Usage.Prompt, Output: e.Usage.Completion})
+	level := slog.LevelDebug
+	switch {
+	case e.Outcome == remote.Failed && e.Reason != remote.Canceled:
+		level = slog.LevelWarn
+	case outcome.Made:
+		level = slog.LevelInfo
+	}
+	o.logger.Log(context.Background(), level, "summary", "outcome", outcome.Outcome, "reason", outcome.Reason, "calls", e.Calls,
+		"duration_ms", e.Duration.Milliseconds(), "input_tokens", e.Usage.Prompt, "output_tokens", e.Usage.Completion)
+}
+
+// StoreFailed is told of a store that stores nowhere at all. The store itself tells of everything else.
+func (o *summaryObserver) StoreFailed(operation string, err error) { o.storeError(operation, err) }
+
+// store is told how an operation of the store ended.
+func (o *summaryObserver) store(op store.Operation, outcome store.Outcome, err error) {
+	o.metrics.StoreOperation(string(op), string(outcome))
+	if err != nil && !errors.Is(err, context.Canceled) {
+		o.storeError(string(op), err)
+	}
+}
+
+func (o *summaryObserver) storeError(operation string, err error) {
+	if o.quiet.over(time.Now()) {
+		o.logger.Warn("the store of summaries failed; requests go on without it", "operation", operation, "error", err)
+	}
+}
+
+// quietTime is how long the log says nothing more of a store that fails: it would at every request.
+const quietTime = 10 * time.Second
+
+// quiet is the time after a log line in which the next one is left out.
+type quiet struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (q *quiet) over(now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now.Sub(q.last) < quietTime {
+		return false
+	}
+	q.last = now
+	return true
+}
+
+// summaryOutcome says which outcomes end the work on a summary.
+func summaryOutcome(outcome remote.Outcome, reason remote.Reason) proxy.SummaryOutcome {
+	o := proxy.SummaryOutcome{Outcome: string(outcome), Reason: string(reason)}
+	switch outcome {
+	case remote.Written, remote.Prepared, remote.Late, remote.Failed:
+		o.Made = true
+	}
+	return o
+}
+
+// summaryOutcomes returns all there are, for the metrics.
+func summaryOutcomes() []proxy.SummaryOutcome {
+	var all []proxy.SummaryOutcome
+	for _, outcome := range remote.Outcomes() {
+		if outcome != remote.Failed && outcome != remote.Declined {
+			all = append(all, summaryOutcome(outcome, ""))
+			continue
+		}
+		for _, reason := range remote.Reasons() {
+			all = append(all, summaryOutcome(outcome, reason))
+		}
+	}
+	return all
+}
+
+// storeOutcomes returns how each operation of the store can end, for the metrics.
+func storeOutcomes() map[string][]string {
+	text := func(outcomes ...store.Outcome) []string {
+		var all []string
+		for _, outcome := range append(outcomes, store.OutcomeError) {
+			all = append(all, string(outcome))
+		}
+		return all
+	}
+	return map[string][]string{
+		string(store.OperationGet):   text(store.OutcomeHit, store.OutcomeMiss),
+		string(store.OperationAdd):   text(store.OutcomeStored, store.OutcomeLost),
+		string(store.OperationClaim): text(store.OutcomeStored, store.OutcomeLost),
+	}
+}
