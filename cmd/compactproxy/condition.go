@@ -10,6 +10,9 @@ import (
 
 // newCondition returns when a step runs and where it stops, in tokens of the window.
 func newCondition(step config.Step, window int) compactor.Condition {
+	if s, ok := step.Compactor.(config.Summarization); ok && s.Mode == config.SummaryInterval {
+		return compactor.Condition{When: compactor.Predicate{Kind: compactor.Always}} // it knows by itself when it is due
+	}
 	if step.CompactAt != nil {
 		// A hook of its own, as in Haystack: it knows of no other limit than the window.
 		own := compactor.Budget{Window: window, CompactAt: *step.CompactAt, CompactTo: *step.CompactTo}.Limits(0)

@@ -101,7 +101,9 @@ func (p *Proxy) decide(
 	if ctx.Err() != nil { // a replay that was broken off has no meaning
 		return nil, ctx.Err()
 	}
-	x.summaries.ahead = outcome.Ahead
+	if plan.Mode == ModeCompact {
+		x.summaries.ahead = outcome.Ahead
+	}
 	p.recordChain(ctx, x, plan, outcome, body)
 	return p.apply(ctx, d, plan, doc, outcome)
 }
