@@ -165,7 +165,7 @@ func (p *plans) compactionPlan(r rule, settings config.Compaction) compactor.Pla
 		CompactAt: settings.CompactAt,
 		CompactTo: settings.CompactTo,
 	}
-	chain := chainBuilder{r, budget, settings.NotePlacement, p.capacity(r, budget)}.build(settings)
+	chain := chainBuilder{r, budget, settings.NotePlacement, p.capacity(budget)}.build(settings)
 	if prepares(chain) {
 		budget.PrepareAt = settings.Prepare()
 	}

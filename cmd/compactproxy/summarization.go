@@ -70,8 +70,8 @@ func summarizes(chain compactor.Chain) bool {
 	return false
 }
 
-// capacity returns how many tokens of items the summarizer can read for one summary, when it is for the models of a rule.
-func (p *plans) capacity(r rule, budget compactor.Budget) int {
+// capacity returns how many tokens of items the summarizer can read for one summary, when the plan has that budget.
+func (p *plans) capacity(budget compactor.Budget) int {
 	input := budget.Limits(0).Hard
 	if p.summarizer.Model != "" {
 		input = p.summarizerInput()

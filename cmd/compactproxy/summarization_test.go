@@ -130,7 +130,7 @@ func TestWhatTheSummarizerCanReadBoundsTheSelection(t *testing.T) {
 				t.Fatal(err)
 			}
 			budget := compactor.Budget{Window: 100_000, Margin: 2000, CompactAt: 0.7, CompactTo: 0.4}
-			if got := newPlans(cfg, nil).capacity(rule{}, budget); got != test.want {
+			if got := newPlans(cfg, nil).capacity(budget); got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})

@@ -139,11 +139,13 @@ func TestNobodyIsAskedForASummary(t *testing.T) {
 		{"by a plan that observes and assumes nothing", func(p *Plan) { p.Mode = ModeObserve }, nil, "passed"},
 		{
 			"by a client that asks for observation", func(p *Plan) { p.Assumed = assumed("ten words") },
-			http.Header{headerMode: {"observe"}}, "observed",
+			http.Header{headerMode: {"observe"}},
+			"observed",
 		},
 		{
 			"by a client that compacts the conversation itself", noChange,
-			http.Header{wire.CodexTurnMetadata: {`{"request_kind":"compaction"}`}}, "passed",
+			http.Header{wire.CodexTurnMetadata: {`{"request_kind":"compaction"}`}},
+			"passed",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
