@@ -102,7 +102,8 @@ func (s Summarization) round(ctx context.Context, c Conversation, goal Goal) (Co
 		return c, errDeclined
 	}
 	after := c.replace(sel, text)
-	if after.Tokens() >= c.Tokens() && !(c.unprotected && s.Mode == SummaryWindow) { // Agent Framework takes whatever comes
+	takesAll := c.unprotected && s.Mode == SummaryWindow // as Agent Framework does
+	if !takesAll && after.Tokens() >= c.Tokens() {
 		return c, errNotSmaller
 	}
 	return after, nil

@@ -20,7 +20,9 @@ func TestWhatIsAskedDecidesTheDigest(t *testing.T) {
 	called := func(calls ...compactor.Call) compactor.Item {
 		return compactor.Item{Role: compactor.Assistant, Calls: calls}
 	}
-	of := func(items ...compactor.Item) compactor.SummaryRequest { return compactor.SummaryRequest{Items: compactor.Pointers(items)} }
+	of := func(items ...compactor.Item) compactor.SummaryRequest {
+		return compactor.SummaryRequest{Items: compactor.Pointers(items)}
+	}
 	requests := map[string]compactor.SummaryRequest{
 		"nothing":                of(),
 		"an item":                of(item("abc")),
