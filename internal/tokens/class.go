@@ -22,40 +22,54 @@ const (
 	whitespace = newline | blank
 )
 
-// classAt returns the class and the width in bytes of the character at s[i], and no class at the end.
-func classAt(s string, i int) (class, int) {
+// classTable holds the class of every character below U+20000. Few texts have others.
+type classTable [0x20000]class
+
+func newClassTable() *classTable {
+	c := &classTable{}
+	for r := range c {
+		c[r] = classOf(rune(r))
+	}
+	return c
+}
+
+// at returns the class and the width in bytes of the character at s[i], and no class at the end.
+func (c *classTable) at(s string, i int) (class, int) {
 	if i >= len(s) {
 		return 0, 0
 	}
-	if b := s[i]; b < utf8.RuneSelf {
-		return asciiClass(b), 1
+	if s[i] < utf8.RuneSelf {
+		return c[s[i]], 1
 	}
-	r, width := utf8.DecodeRuneInString(s[i:])
-	return unicodeClass(r), width
+	return c.wide(s[i:])
 }
 
-// asciiClass tests the commonest characters first.
-func asciiClass(b byte) class {
-	switch {
-	case 'a' <= b && b <= 'z':
-		return lower
-	case b == ' ':
-		return blank
-	case 'A' <= b && b <= 'Z':
-		return upper
-	case '0' <= b && b <= '9':
-		return number
-	case b == '\n' || b == '\r':
-		return newline
-	case '\t' <= b && b <= '\f':
-		return blank
-	default:
-		return symbol
+// run returns the end of the longest run of characters of a class that begins at s[i].
+func (c *classTable) run(s string, i int, of class) int {
+	for i < len(s) {
+		kind, width := c[s[i]], 1
+		if s[i] >= utf8.RuneSelf {
+			kind, width = c.wide(s[i:])
+		}
+		if kind&of == 0 {
+			break
+		}
+		i += width
 	}
+	return i
 }
 
-// unicodeClass asks the tables of Go, which tiktoken-go uses too. Those of OpenAI's own code may be a version ahead.
-func unicodeClass(r rune) class {
+// wide returns the class and the width of the character of several bytes at the start of a text.
+func (c *classTable) wide(s string) (class, int) {
+	r, width := utf8.DecodeRuneInString(s)
+	if int(r) < len(c) {
+		return c[r], width
+	}
+	return classOf(r), width
+}
+
+// classOf asks the tables of Go, which tiktoken-go uses too. Those of OpenAI's own code may be a version ahead.
+func classOf(r rune) class {
 	switch {
 	case unicode.Is(unicode.Lo, r) || unicode.Is(unicode.Lm, r):
 		return letter
@@ -67,20 +81,11 @@ func unicodeClass(r rune) class {
 		return mark
 	case unicode.IsNumber(r):
 		return number
+	case r == '\r' || r == '\n':
+		return newline
 	case unicode.IsSpace(r):
 		return blank
 	default:
 		return symbol
-	}
-}
-
-// run returns the end of the longest run of characters of a class that begins at s[i].
-func run(s string, i int, of class) int {
-	for {
-		c, width := classAt(s, i)
-		if c&of == 0 {
-			return i
-		}
-		i += width
 	}
 }

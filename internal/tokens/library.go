@@ -25,11 +25,12 @@ type Library struct {
 // Load returns a library whose o200k_base and cl100k_base are in memory; the others are loaded when they are first used.
 // It fails when an embedded vocabulary is not the one OpenAI published.
 func Load() (*Library, error) {
+	table := newClassTable()
 	// The sums are those of openai/tiktoken, tiktoken_ext/openai_public.py.
-	o200k := lazily("o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d", splitO200K)
-	cl100k := lazily("cl100k_base.tiktoken", "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7", splitCL100K)
-	p50k := lazily("p50k_base.tiktoken", "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069", splitP50K)
-	r50k := lazily("r50k_base.tiktoken", "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930", splitP50K)
+	o200k := lazily("o200k_base.tiktoken", "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d", table.splitO200K)
+	cl100k := lazily("cl100k_base.tiktoken", "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7", table.splitCL100K)
+	p50k := lazily("p50k_base.tiktoken", "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069", table.splitP50K)
+	r50k := lazily("r50k_base.tiktoken", "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930", table.splitP50K)
 
 	var group errgroup.Group
 	for _, load := range []func() (*encoding, error){o200k, cl100k} {

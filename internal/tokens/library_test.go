@@ -73,16 +73,11 @@ func TestEveryEncodingIsLoadedOnce(t *testing.T) {
 }
 
 func TestADamagedVocabularyIsRefused(t *testing.T) {
-	_, err := loadEncoding("cl100k_base.tiktoken", strings.Repeat("0", 64), splitCL100K)
+	_, err := loadEncoding("cl100k_base.tiktoken", strings.Repeat("0", 64), newClassTable().splitCL100K)
 	if err == nil || !strings.Contains(err.Error(), "SHA-256 223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := loadEncoding("missing.tiktoken", "", splitCL100K); err == nil {
+	if _, err := loadEncoding("missing.tiktoken", "", newClassTable().splitCL100K); err == nil {
 		t.Error("a vocabulary that is not there was loaded")
-	}
-	for _, line := range []string{"AAAA", "AAAA x", "A 1", "QQ== -1"} {
-		if _, err := parseRanks([]byte("QQ== 0\n" + line + "\n")); err == nil {
-			t.Errorf("the line %q was read", line)
-		}
 	}
 }

@@ -16,16 +16,16 @@ type splitter func(text string) int
 //	\s*[\r\n]+
 //	\s+(?!\S)
 //	\s+
-func splitO200K(s string) int {
-	if end := capitalizedWord(s); end > 0 {
+func (c *classTable) splitO200K(s string) int {
+	if end := c.capitalizedWord(s); end > 0 {
 		return end + contraction(s[end:], true)
 	}
-	if end := digits(s, 3); end > 0 {
+	if end := c.digits(s, 3); end > 0 {
 		return end
 	}
-	end := symbols(s)
+	end := c.symbols(s)
 	if end == 0 {
-		return spaces(s, true)
+		return c.spaces(s, true)
 	}
 	for end < len(s) && (s[end] == '\r' || s[end] == '\n' || s[end] == '/') {
 		end++
@@ -42,21 +42,21 @@ func splitO200K(s string) int {
 //	\s*[\r\n]+
 //	\s+(?!\S)
 //	\s+
-func splitCL100K(s string) int {
+func (c *classTable) splitCL100K(s string) int {
 	if end := contraction(s, true); end > 0 {
 		return end
 	}
-	start := wordPrefix(s)
-	if end := run(s, start, letters); end > start {
+	start := c.wordPrefix(s)
+	if end := c.run(s, start, letters); end > start {
 		return end
 	}
-	if end := digits(s, 3); end > 0 {
+	if end := c.digits(s, 3); end > 0 {
 		return end
 	}
-	if end := symbols(s); end > 0 {
-		return run(s, end, newline)
+	if end := c.symbols(s); end > 0 {
+		return c.run(s, end, newline)
 	}
-	return spaces(s, true)
+	return c.spaces(s, true)
 }
 
 // splitP50K is the pattern of p50k_base and r50k_base:
@@ -67,7 +67,7 @@ func splitCL100K(s string) int {
 //	 ?[^\s\p{L}\p{N}]+
 //	\s+(?!\S)
 //	\s+
-func splitP50K(s string) int {
+func (c *classTable) splitP50K(s string) int {
 	if end := contraction(s, false); end > 0 {
 		return end
 	}
@@ -75,25 +75,25 @@ func splitP50K(s string) int {
 	if s[0] == ' ' {
 		start = 1
 	}
-	for _, kind := range [...]class{letters, number, mark | symbol} {
-		if end := run(s, start, kind); end > start {
+	for _, of := range [...]class{letters, number, mark | symbol} {
+		if end := c.run(s, start, of); end > start {
 			return end
 		}
 	}
-	return spaces(s, false)
+	return c.spaces(s, false)
 }
 
 // capitalizedWord returns the end of what the first two lines of o200k_base's pattern match without the contraction, or
 // 0: capitals and then small letters, where letters without case and marks are both.
-func capitalizedWord(s string) int {
-	start := wordPrefix(s)
-	if end := smallEnding(s, start); end > start {
+func (c *classTable) capitalizedWord(s string) int {
+	start := c.wordPrefix(s)
+	if end := c.smallEnding(s, start); end > start {
 		return end
 	}
-	if end := smallEnding(s, 0); end > 0 {
+	if end := c.smallEnding(s, 0); end > 0 {
 		return end
 	}
-	if end := run(s, start, upper); end > start {
+	if end := c.run(s, start, upper); end > start {
 		return end
 	}
 	return 0
@@ -101,28 +101,28 @@ func capitalizedWord(s string) int {
 
 // smallEnding returns the end of the longest run of capitals and then small letters that begins at s[start] and ends in
 // a small one, or start when there is none.
-func smallEnding(s string, start int) int {
+func (c *classTable) smallEnding(s string, start int) int {
 	const caseless = letter | mark
 	end, i := start, start
 	for {
-		c, width := classAt(s, i)
-		if c&(upper|caseless) == 0 {
+		kind, width := c.at(s, i)
+		if kind&(upper|caseless) == 0 {
 			break
 		}
 		i += width
-		if c&caseless != 0 {
+		if kind&caseless != 0 {
 			end = i
 		}
 	}
-	if tail := run(s, i, lower|caseless); tail > i {
+	if tail := c.run(s, i, lower|caseless); tail > i {
 		return tail
 	}
 	return end
 }
 
 // wordPrefix returns the length of the one character, not a letter, digit or newline, that may stand before a word.
-func wordPrefix(s string) int {
-	if c, width := classAt(s, 0); c&(letters|number|newline) == 0 {
+func (c *classTable) wordPrefix(s string) int {
+	if kind, width := c.at(s, 0); kind&(letters|number|newline) == 0 {
 		return width
 	}
 	return 0
@@ -137,7 +137,7 @@ func contraction(s string, ignoreCase bool) int {
 		if i >= len(s) {
 			return 0
 		}
-		if ignoreCase && asciiClass(s[i]) == upper {
+		if ignoreCase && 'A' <= s[i] && s[i] <= 'Z' {
 			return s[i] + 'a' - 'A'
 		}
 		return s[i]
@@ -152,11 +152,11 @@ func contraction(s string, ignoreCase bool) int {
 }
 
 // digits returns the end of at most so many digits.
-func digits(s string, most int) int {
+func (c *classTable) digits(s string, most int) int {
 	end := 0
 	for range most {
-		c, width := classAt(s, end)
-		if c != number {
+		kind, width := c.at(s, end)
+		if kind != number {
 			break
 		}
 		end += width
@@ -165,12 +165,12 @@ func digits(s string, most int) int {
 }
 
 // symbols returns the end of a run of symbols that a space may precede, or 0.
-func symbols(s string) int {
+func (c *classTable) symbols(s string) int {
 	start := 0
 	if s[0] == ' ' {
 		start = 1
 	}
-	if end := run(s, start, mark|symbol); end > start {
+	if end := c.run(s, start, mark|symbol); end > start {
 		return end
 	}
 	return 0
@@ -178,16 +178,16 @@ func symbols(s string) int {
 
 // spaces returns the end of the piece that white space begins. The last space before a word is left to the word. Where
 // newlines count, the piece ends with the last of them.
-func spaces(s string, newlines bool) int {
+func (c *classTable) spaces(s string, newlines bool) int {
 	end, last, lineEnd := 0, 0, 0
 	for {
-		c, width := classAt(s, end)
-		if c&whitespace == 0 {
+		kind, width := c.at(s, end)
+		if kind&whitespace == 0 {
 			break
 		}
 		last = end
 		end += width
-		if c == newline {
+		if kind == newline {
 			lineEnd = end
 		}
 	}
