@@ -34,10 +34,10 @@ func (t turn) size() Size { return t.user.size.Plus(sizeOfUnits(t.steps)) }
 // layOut sorts the items into turns and steps, those that are lifted left out. A group belongs where its first item stands.
 func layOut(c Conversation, lifts func(*Item) bool) layout {
 	l := layout{fixed: make([]bool, len(c.Items)), task: newestSaid(c.Items), turns: []turn{{opener: -1}}}
-	homes := make(map[int]int, len(c.Items)) // for each group its unit
+	n := c.totals().counts.groups
 	inTask := l.task < 0
-	units, indexes := make([]unit, 0, len(c.Items)), indexesOf(c.Items)
-	var past []int // for each unit its turn, or -1 for the task
+	units, indexes := make([]unit, 0, n), indexesOf(c.Items)
+	past := make([]int, 0, n) // for each unit its turn, or -1 for the task
 	for i := range c.Items {
 		it := c.Items[i]
 		switch {
@@ -53,14 +53,10 @@ func layOut(c Conversation, lifts func(*Item) bool) layout {
 			l.fix(c, i)
 			inTask = inTask || i == l.task
 		default:
-			home, known := homes[it.group]
-			if !known || it.Source == Added {
-				home = len(units)
-				units = append(units, unit{role: it.Role})
+			home, known := unitOf(units, it)
+			if !known {
+				units = append(units, newUnit(units, it))
 				past = append(past, l.turnOf(inTask))
-			}
-			if !known && it.Source != Added {
-				homes[it.group] = home
 			}
 			units[home].add(i, it, indexes)
 		}
@@ -85,6 +81,7 @@ func (l *layout) fix(c Conversation, i int) {
 // assign puts the units into their turns and the task. A unit of the past that must stay is fixed; one of the task stays a
 // step, since it counts as one.
 func (l *layout) assign(c Conversation, units []unit, past []int) {
+	l.steps = make([]unit, 0, len(units)-slices.IndexFunc(append(past, -1), func(turn int) bool { return turn < 0 }))
 	for n, u := range units {
 		kept := slices.ContainsFunc(u.items, func(i int) bool { return c.Items[i].stays() })
 		switch {

@@ -1,11 +1,15 @@
 package compactor
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // unit is what a compactor keeps or removes as a whole: a group, a user item, or several of them.
 type unit struct {
 	totals
 	items []int // indexes
+	group int   // of the first item, or of the unit before where that was added
 	role  Role  // of the first item
 	said  bool  // the user wrote it
 	tools bool  // it holds calls that the client answers, or results
@@ -61,20 +65,14 @@ func sizeOfUnits(units []unit) Size {
 
 // unitsOf returns the groups of a conversation in the order of their first items. Notes are not among them.
 func unitsOf(c Conversation) []unit {
-	units, indexes := make([]unit, 0, len(c.Items)), indexesOf(c.Items)
-	homes := make(map[int]int, len(c.Items))
-	for i := range c.Items {
-		it := c.Items[i]
+	units, indexes := make([]unit, 0, c.totals().counts.groups), indexesOf(c.Items)
+	for i, it := range c.Items {
 		if it.isNote() {
 			continue
 		}
-		home, known := homes[it.group]
-		if !known || it.Source == Added {
-			home = len(units)
-			units = append(units, unit{role: it.Role, said: it.said()})
-			if it.Source != Added {
-				homes[it.group] = home
-			}
+		home, known := unitOf(units, it)
+		if !known {
+			units = append(units, newUnit(units, it))
 		}
 		u := &units[home]
 		u.add(i, it, indexes)
@@ -82,6 +80,31 @@ func unitsOf(c Conversation) []unit {
 		u.fixed = u.fixed || c.fixed(it)
 	}
 	return units
+}
+
+// newUnit returns the unit that begins with the item, behind others.
+func newUnit(before []unit, it *Item) unit {
+	u := unit{group: it.group, role: it.Role, said: it.said()}
+	if it.Source == Added {
+		u.group = Added
+		if last := len(before) - 1; last >= 0 {
+			u.group = before[last].group
+		}
+	}
+	return u
+}
+
+// unitOf returns the index of the unit that the item belongs to. It reports false when that is a new one, behind the others.
+// Groups are numbered by their first items, so units stand in the order of their groups.
+func unitOf(units []unit, it *Item) (index int, known bool) {
+	if it.Source == Added || it.Source == it.group {
+		return len(units), false
+	}
+	i := sort.Search(len(units), func(i int) bool { return units[i].group >= it.group })
+	if i < len(units) && units[i].group == it.group {
+		return i, true
+	}
+	return len(units), false
 }
 
 // fixed reports whether no compactor may remove the item. What another compactor says in the user's place stays, too.
@@ -107,9 +130,9 @@ func notSystem(u unit) bool { return u.role != System }
 
 func holdsTools(u unit) bool { return u.tools }
 
-// toolGroups returns the units with tool calls or results that may go.
+// toolGroups returns the units with tool calls or results that may go, in the place of all.
 func toolGroups(units []unit) []unit {
-	return slices.DeleteFunc(slices.Clone(units), func(u unit) bool { return u.fixed || !u.tools })
+	return slices.DeleteFunc(units, func(u unit) bool { return u.fixed || !u.tools })
 }
 
 // leavingOldest returns those of the first n units that may go, in the order in which they go.
