@@ -134,8 +134,9 @@ func digits(n int) int {
 // write returns the text in a format, each result with at most so many of its characters. It is empty when there is nothing
 // to say.
 func (t toolUse) write(format CollapseFormat, most int) string {
-	var b strings.Builder
 	if format == FormatResults {
+		var b strings.Builder
+		b.Grow(len(t.results) * 64) // the least that most take
 		b.WriteString(format.opening())
 		t.list(&b, most)
 		b.WriteByte(']')
@@ -184,15 +185,20 @@ func (t toolUse) list(b *strings.Builder, most int) {
 
 // block returns the results under the names of their tools.
 func (t toolUse) block(names []string, most int) string {
-	byTool := map[string]string{}
+	byTool := map[string]*strings.Builder{}
+	for _, name := range names {
+		byTool[name] = &strings.Builder{}
+	}
 	for _, result := range t.inCallOrder() {
-		if result.text != "" {
-			byTool[result.tool] += "\n  - " + result.cut(most)
+		if b := byTool[result.tool]; b != nil && result.text != "" {
+			text, missing := result.cut(most)
+			b.WriteString("\n  - " + text)
+			writeLeftOut(b, missing)
 		}
 	}
 	lines := make([]string, 0, len(names))
 	for _, name := range names {
-		lines = append(lines, name+":"+byTool[name])
+		lines = append(lines, name+":"+byTool[name].String())
 	}
 	return strings.Join(lines, "\n")
 }
@@ -219,16 +225,33 @@ func (t toolUse) inCallOrder() []toldResult {
 
 // write writes the result behind the name of its tool, without spaces around the two.
 func (r toldResult) write(b *strings.Builder, most int) {
-	text := r.cut(most)
-	if r.tool == "" {
-		b.WriteString(strings.TrimSpace(text))
-		return
+	text, missing := r.cut(most)
+	if missing == 0 {
+		text = strings.TrimRightFunc(text, unicode.IsSpace)
 	}
-	b.WriteString(strings.TrimLeftFunc(r.tool, unicode.IsSpace))
-	b.WriteByte(':')
-	if text = strings.TrimRightFunc(text, unicode.IsSpace); text != "" {
-		b.WriteByte(' ')
-		b.WriteString(text)
+	if r.tool == "" {
+		text = strings.TrimLeftFunc(text, unicode.IsSpace)
+	} else {
+		b.WriteString(strings.TrimLeftFunc(r.tool, unicode.IsSpace))
+		b.WriteByte(':')
+		if text != "" || missing > 0 {
+			b.WriteByte(' ')
+		}
+	}
+	b.WriteString(text)
+	writeLeftOut(b, missing)
+}
+
+// cut returns at most so many characters of the result, and how many are missing.
+func (r toldResult) cut(most int) (text string, missing int) {
+	switch {
+	case r.chars <= most:
+		return r.text, 0
+	case r.chars == len(r.text):
+		return r.text[:most], r.chars - most
+	default:
+		text, _ = cutRunes(r.text, most)
+		return text, r.chars - most
 	}
 }
 
@@ -238,11 +261,13 @@ const (
 	leftOutTail = " characters left out]"
 )
 
-// cut returns at most so many characters of the result, and says how many are missing.
-func (r toldResult) cut(most int) string {
-	if r.chars <= most {
-		return r.text
+// writeLeftOut says how many characters are missing, unless none are.
+func writeLeftOut(b *strings.Builder, missing int) {
+	if missing == 0 {
+		return
 	}
-	head, _ := cutRunes(r.text, most)
-	return head + leftOutHead + strconv.Itoa(r.chars-most) + leftOutTail
+	var number [20]byte
+	b.WriteString(leftOutHead)
+	b.Write(strconv.AppendInt(number[:0], int64(missing), 10))
+	b.WriteString(leftOutTail)
 }

@@ -101,13 +101,13 @@ func (r removal) without(chosen choice) Conversation {
 	}
 	items, place := r.rest(chosen, removed)
 	if r.note.silent() {
-		return c.with(items)
+		return c.with(items).summedUp()
 	}
 	past := pastOf(c.Items, chosen.keep)
 	if c.unprotected {
 		past.removed = len(removed)
 	}
-	return c.with(r.note.put(c, items, place, r.note.item(c, past, r.quotes, r.mark)))
+	return c.with(r.note.put(c, items, place, r.note.item(c, past, r.quotes, r.mark))).summedUp()
 }
 
 // rest returns the items that stay and what takes the place of others, and where among them the note goes.
