@@ -32,10 +32,19 @@ func runCheck(_ context.Context, env environment) error {
 	if err := p.checkProfile(*profile); err != nil {
 		return err
 	}
+	if p.summarize() {
+		if _, err := summarizerKey(cfg.Config); err != nil {
+			return err
+		}
+	}
 	for _, warning := range cfg.warnings {
 		_, _ = fmt.Fprintln(env.stdout, "warning:", warning)
 	}
-	_, _ = fmt.Fprintf(env.stdout, "configuration: %s\nupstream: %s\n\n", cfg.source, cfg.Upstream.BaseURL)
+	_, _ = fmt.Fprintf(env.stdout, "configuration: %s\nupstream: %s\n", cfg.source, cfg.Upstream.BaseURL)
+	if p.summarize() {
+		_, _ = fmt.Fprintln(env.stdout, "summaries:", describeSummaries(cfg.Config))
+	}
+	_, _ = fmt.Fprintln(env.stdout)
 	return writePlans(env.stdout, p, *profile)
 }
 
@@ -54,7 +63,11 @@ func writePlans(w io.Writer, p *plans, profile string) error {
 		_, _ = fmt.Fprintf(w, "profile %s: %s\n", configured.Name, describeSettings(configured.Compaction))
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "\nMODEL\tPROFILE\tWINDOW\tHARD LIMIT\tTRIGGER\tTARGET\tCOUNTER\tPLAN")
+	header := "\nMODEL\tPROFILE\tWINDOW\tHARD LIMIT\tTRIGGER\tTARGET\tCOUNTER\tPLAN"
+	if p.summarize() {
+		header += "\tPREPARES AT"
+	}
+	_, _ = fmt.Fprintln(table, header)
 	for _, r := range p.rules.all() {
 		p.writePlan(table, r, cmp.Or(profile, r.profile))
 	}
@@ -64,8 +77,12 @@ func writePlans(w io.Writer, p *plans, profile string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nThe hard limit is what the model takes as input, less the margin. The trigger is never above it, and the target\n"+
-		"shrinks with the trigger. PLAN is the same wherever the same conversation is forwarded as the same bytes.")
+	legend := "\nThe hard limit is what the model takes as input, less the margin. The trigger is never above it, and the target\n" +
+		"shrinks with the trigger. PLAN is the same wherever the same conversation is forwarded as the same bytes."
+	if p.summarize() {
+		legend += "\nFrom PREPARES AT on, the next summary is written in the background."
+	}
+	_, err := fmt.Fprintln(w, legend)
 	return err
 }
 
@@ -78,8 +95,33 @@ func (p *plans) writePlan(w io.Writer, r rule, profile string) {
 	}
 	settings := p.settings(profile)
 	limits := p.compactionPlan(r, settings).Budget.Limits(0)
-	_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%s\n", limits.Window, limits.Hard, limits.Trigger, limits.Target,
+	_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%s", limits.Window, limits.Hard, limits.Trigger, limits.Target,
 		describeCounter(counterSpec(r, settings)), p.fingerprint(r, profile))
+	if limits.Prepare > 0 {
+		_, _ = fmt.Fprintf(w, "\t%d", limits.Prepare)
+	}
+	_, _ = fmt.Fprintln(w)
+}
+
+// describeSummaries says who writes them, with whose credential, and where they are remembered. The URL of a Redis may hold
+// a password.
+func describeSummaries(cfg config.Config) string {
+	writer := cfg.Summarizer
+	credential := "no credential"
+	switch {
+	case writer.APIKey != "" || writer.APIKeyFile != "":
+		credential = "a key of its own"
+	case writer.BaseURL == "" && (cfg.Upstream.APIKey != "" || cfg.Upstream.APIKeyFile != ""):
+		credential = "the upstream's key"
+	case writer.BaseURL == "":
+		credential = "the client's credential"
+	}
+	place := string(cfg.Store.Type)
+	if cfg.Store.Type == config.StoreFile {
+		place = cfg.Store.Path
+	}
+	return fmt.Sprintf("written by %s at %s with %s, remembered in %s", cmp.Or(writer.Model, "the model of the request"),
+		cmp.Or(writer.BaseURL, "the upstream"), credential, place)
 }
 
 // describeCounter names the vocabulary, which says more than that there is one.

@@ -76,7 +76,16 @@ func writeSteps(w io.Writer, steps []proxy.StepReport) error {
 		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n",
 			s.Compactor, s.Tokens, s.Runs, s.Removed, s.Edited, s.Added, describeDiscarded(s.Discarded))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil || !slices.ContainsFunc(steps, summarized) {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\nSummaries are declined here: none is written, and none that is remembered is looked up.")
+	return err
+}
+
+// summarized reports whether a step asked for summaries.
+func summarized(step proxy.StepReport) bool {
+	return step.Compactor == (compactor.Summarization{}).Name()
 }
 
 // describeDiscarded says how often a result was thrown away for which reason.

@@ -13,6 +13,9 @@ import (
 	"github.com/compactproxy/compactproxy/internal/compactor"
 	"github.com/compactproxy/compactproxy/internal/config"
 	"github.com/compactproxy/compactproxy/internal/proxy"
+	"github.com/compactproxy/compactproxy/internal/remote"
+	"github.com/compactproxy/compactproxy/internal/tokens"
+	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
 // TestTablesInTheDocumentation holds each table that follows a step in docs/compactors.md to what the command prints.
@@ -28,7 +31,11 @@ func TestTablesInTheDocumentation(t *testing.T) {
 	updated := tables.ReplaceAllStringFunc(string(document), func(section string) string {
 		parts := tables.FindStringSubmatch(section)
 		shown[parts[2]] = true
-		table := explainedBy(t, parts[1])
+		explained := explainedBy
+		if parts[2] == (compactor.Summarization{}).Name() {
+			explained = summarizedBy
+		}
+		table := explained(t, parts[1])
 		if diff := cmp.Diff(strings.Split(table, "\n"), strings.Split(parts[3], "\n")); diff != "" && os.Getenv("UPDATE_SCRIPTS") == "" {
 			t.Errorf("%s: %s", parts[1], diff)
 		}
@@ -50,25 +57,77 @@ func TestTablesInTheDocumentation(t *testing.T) {
 func explainedBy(t *testing.T, step string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	settings := fmt.Sprintf("models: [{match: tiny, context_window: 800, counter: bytes}]\n"+
-		"compaction: {compact_at: 0.6, compact_to: 0.35, chain: [%s]}\n", step)
-	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(settingsOf(step)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	conversation, err := os.Open(filepath.Join("testdata", "conversation.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conversation.Close() }()
 	var stdout, stderr strings.Builder
 	code := run(t.Context(), environment{
-		args: []string{"compact", "--explain", "--config", file}, stdin: conversation, stdout: &stdout, stderr: &stderr,
+		args: []string{"compact", "--explain", "--config", file}, stdin: openConversation(t), stdout: &stdout, stderr: &stderr,
 	})
 	_, table, ok := strings.Cut(stderr.String(), "\n\nITEMS")
 	if code != exitOK || !ok || !strings.HasPrefix(stderr.String(), "compacted\n") {
 		t.Fatalf("%s: exit code %d, %s", step, code, stderr.String())
 	}
 	return "ITEMS" + table
+}
+
+// summarizedBy does what the command does, but for the summaries: the command declines them, and here each one comes.
+func summarizedBy(t *testing.T, step string) string {
+	t.Helper()
+	cfg, _, err := config.Load(config.Source{File: []byte(settingsOf(step))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, err := tokens.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := readRequest(openConversation(t), wire.Chat, newPlans(cfg, library))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, _ := request.plans.Plan(request.document.Model(), "")
+	writer := remote.NewAssumed(60, plan.Counter)
+	outcome, groups := plan.Compactor.Explain(t.Context(), request.conversation(plan.Counter).WithSummaries(writer, false), 0)
+	if reason := proxy.ReasonToPass(outcome); reason != "" {
+		t.Fatalf("%s: %s", step, reason)
+	}
+	var table strings.Builder
+	if err := writeExplanation(&table, groupReports(groups)); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(table.String(), "\n")
+}
+
+// settingsOf returns a configuration with a chain of one step. The summarizer reads more than the conversation holds.
+func settingsOf(step string) string {
+	return fmt.Sprintf("models: [{match: tiny, context_window: 800, counter: bytes}]\nsummarizer: {max_input_tokens: 8000}\n"+
+		"compaction: {compact_at: 0.6, compact_to: 0.35, chain: [%s]}\n", step)
+}
+
+func openConversation(t *testing.T) *os.File {
+	t.Helper()
+	conversation, err := os.Open(filepath.Join("testdata", "conversation.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conversation.Close() })
+	return conversation
+}
+
+// groupReports are explanations as the command gets them.
+func groupReports(groups []compactor.Explanation) []proxy.GroupReport {
+	reports := make([]proxy.GroupReport, len(groups))
+	for i, g := range groups {
+		reports[i] = proxy.GroupReport{Items: g.Items, Tools: g.Tools, TokensBefore: g.Before, TokensAfter: g.After}
+		for _, role := range g.Roles {
+			reports[i].Roles = append(reports[i].Roles, role.String())
+		}
+		for _, fate := range g.Fates {
+			reports[i].Fates = append(reports[i].Fates, proxy.FateReport{Fate: fate.Kind, By: fate.By, Pins: fate.Pins})
+		}
+	}
+	return reports
 }
 
 func TestIndexesAreWrittenAsRanges(t *testing.T) {

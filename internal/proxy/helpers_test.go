@@ -151,10 +151,12 @@ func newFixtureFor(t testing.TB, upstream string, configure func(*Options)) *fix
 		Planner:      testPlanner{testPlan()},
 		Cache:        tokens.NewCache(10000),
 		Metrics: NewMetrics(f.metrics, Known{
-			Models:     []string{"rule"},
-			Compactors: []string{"tool_result_pruning", "sliding_window"},
-			Plans:      []PlanInfo{{"rule", "f00d"}},
-			Version:    "1.2.3", Revision: "abc",
+			Models:          []string{"rule"},
+			Compactors:      []string{"tool_result_pruning", "sliding_window"},
+			Plans:           []PlanInfo{{"rule", "f00d"}},
+			SummaryOutcomes: []SummaryOutcome{{Outcome: "written", Made: true}, {Outcome: "declined", Reason: "timeout"}},
+			StoreOutcomes:   map[string][]string{"get": {"hit", "miss"}},
+			Version:         "1.2.3", Revision: "abc",
 		}),
 		Logger: slog.New(slog.NewJSONHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
