@@ -50,10 +50,12 @@ func orElse(value *int, otherwise int) int {
 	return *value
 }
 
-// prepares reports whether a step of the chain can have its summary written ahead of the trigger.
+// prepares reports whether a step of the chain can have its summary written ahead of the trigger: when a step with a condition
+// of its own will run is not known.
 func prepares(chain compactor.Chain) bool {
 	for _, step := range chain {
-		if s, ok := step.Compactor.(compactor.Summarization); ok && s.Mode != compactor.SummaryInterval {
+		own := step.Condition.When.Kind != "" || step.Condition.Trigger != 0
+		if _, ok := step.Compactor.(compactor.Summarization); ok && !own {
 			return true
 		}
 	}

@@ -98,6 +98,7 @@ func TestSummariesArePreparedWhereAStepCanUseThem(t *testing.T) {
 		"": 0,
 		"compaction: {chain: [{type: summarization}]}":                                        0.6,
 		"compaction: {prepare_at: 0.5, chain: [{type: summarization, mode: window}]}":         0.5,
+		"compaction: {chain: [{type: summarization, when: {turns_exceed: 5}}]}":               0,
 		"compaction: {chain: [{type: summarization, mode: interval}]}":                        0,
 		"compaction: {prepare_at: 0, chain: [{type: sliding_window}, {type: summarization}]}": 0,
 	} {
