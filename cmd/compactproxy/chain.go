@@ -77,6 +77,10 @@ func (b chainBuilder) compactor(c config.Compactor) compactor.Compactor {
 		return b.slidingWindow(c)
 	case config.Summarization:
 		return b.summarization(c)
+	case config.OpenAICompact:
+		return compactor.Delegation{Service: serviceOf(c), Scope: compactor.ScopeRemovable}
+	case config.Webhook:
+		return compactor.Delegation{Service: serviceOf(c), Scope: compactor.ScopeAll}
 	case config.Truncation:
 		return compactor.Truncation{
 			MinKeepGroups:    c.MinKeepGroups,

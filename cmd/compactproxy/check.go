@@ -37,6 +37,9 @@ func runCheck(_ context.Context, env environment) error {
 			return err
 		}
 	}
+	if _, err := newServices(cfg.Config); err != nil {
+		return err
+	}
 	for _, warning := range cfg.warnings {
 		_, _ = fmt.Fprintln(env.stdout, "warning:", warning)
 	}

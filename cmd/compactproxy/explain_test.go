@@ -27,13 +27,13 @@ func TestTablesInTheDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := map[string]bool{}
-	tables := regexp.MustCompile("(?s)With `(\\{type: ([a-z_]+).*?\\})`:\n\n```text\n(.*?)```")
+	tables := regexp.MustCompile("(?s)With `(\\{type: ([a-z_]+).*?\\})`(?:, for [^:`]*)?:\n\n```text\n(.*?)```")
 	updated := tables.ReplaceAllStringFunc(string(document), func(section string) string {
 		parts := tables.FindStringSubmatch(section)
 		shown[parts[2]] = true
 		explained := explainedBy
-		if parts[2] == (compactor.Summarization{}).Name() {
-			explained = summarizedBy
+		if asksOthers(parts[2]) {
+			explained = assistedBy
 		}
 		table := explained(t, parts[1])
 		if diff := cmp.Diff(strings.Split(table, "\n"), strings.Split(parts[3], "\n")); diff != "" && os.Getenv("UPDATE_SCRIPTS") == "" {
@@ -71,8 +71,17 @@ func explainedBy(t *testing.T, step string) string {
 	return "ITEMS" + table
 }
 
-// summarizedBy does what the command does, but for the summaries: the command declines them, and here each one comes.
-func summarizedBy(t *testing.T, step string) string {
+// asksOthers reports whether a compactor does nothing by itself.
+func asksOthers(kind string) bool {
+	switch kind {
+	case "summarization", "openai_compact", "webhook":
+		return true
+	}
+	return false
+}
+
+// assistedBy does what the command does, but for those who are asked: the command asks nobody, and here each one answers.
+func assistedBy(t *testing.T, step string) string {
 	t.Helper()
 	cfg, _, err := config.Load(config.Source{File: []byte(settingsOf(step))})
 	if err != nil {
@@ -88,7 +97,7 @@ func summarizedBy(t *testing.T, step string) string {
 	}
 	plan, _ := request.plans.Plan(request.document.Model(), "")
 	writer := remote.NewAssumed(60, plan.Counter)
-	outcome, groups := plan.Compactor.Explain(t.Context(), request.conversation(plan.Counter).WithSummaries(writer, false), 0)
+	outcome, groups := plan.Compactor.Explain(t.Context(), request.conversation(plan.Counter).WithSummaries(writer, false).WithDelegates(exampleServices{}, false), 0)
 	if reason := proxy.ReasonToPass(outcome); reason != "" {
 		t.Fatalf("%s: %s", step, reason)
 	}

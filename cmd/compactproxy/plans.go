@@ -110,7 +110,9 @@ func (p *plans) known(b build) proxy.Known {
 	}
 	for _, profile := range append([]string{""}, p.Profiles()...) {
 		settings := p.settings(profile)
-		for _, step := range p.compactionPlan(rule{}, settings).Chain { // every model has the same compactors
+		chain := p.compactionPlan(rule{}, settings).Chain // every model has the same compactors
+		known.DelegationOutcomes = append(known.DelegationOutcomes, delegationOutcomes(chain)...)
+		for _, step := range chain {
 			if name := step.Name(); !slices.Contains(known.Compactors, name) {
 				known.Compactors = append(known.Compactors, name)
 			}

@@ -225,7 +225,7 @@ func TestEveryCompactorOfTheConfigurationExists(t *testing.T) {
 		if name == "context_window" {
 			want = []string{"tool_result_collapse", "truncation"}
 		}
-		if diff := cmp.Diff(want, names(chainOf(t, "{type: "+name+"}"))); diff != "" {
+		if diff := cmp.Diff(want, names(chainOf(t, "{type: "+name+needs(name)+"}"))); diff != "" {
 			t.Errorf("%s is made into\n%s", name, diff)
 		}
 	}

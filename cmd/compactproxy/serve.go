@@ -100,9 +100,7 @@ func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if summaries != nil {
-		options.Summarizer = summaries
-	}
+	summaries.joinIn(&options)
 	handler, err := proxy.New(options)
 	if err != nil {
 		return nil, err

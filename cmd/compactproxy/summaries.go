@@ -16,20 +16,49 @@ import (
 	"github.com/compactproxy/compactproxy/internal/store"
 )
 
-// summaries has summaries written and remembers them. It implements proxy.Summarizer.
+// summaries has summaries written, asks services, and remembers what comes. It implements proxy.Summarizer.
 type summaries struct {
-	summarizer *remote.Summarizer
+	summarizer *remote.Summarizer // nil when no chain asks for summaries
+	delegator  *remote.Delegator  // nil when no chain asks a service
 	store      *store.Tiered
 	tenants    config.Store
 	maxInput   int // tokens that the summarizer accepts; 0 is as the request's model
 }
 
-// newSummaries wires the summarizer and its store. It returns nil when no chain of the plans asks for summaries: nothing is
-// opened then.
+// newSummaries wires the summarizer, the services and their store. It returns nil when no chain of the plans asks anybody:
+// nothing is opened then.
 func newSummaries(cfg config.Config, plans *plans, transport http.RoundTripper, metrics *proxy.Metrics, logger *slog.Logger) (*summaries, error) {
-	if !plans.summarize() {
-		return nil, nil //nolint:nilnil // no summaries are not an error
+	asked, err := newServices(cfg)
+	if err != nil {
+		return nil, err
 	}
+	if asked.none() && !plans.summarize() {
+		return nil, nil //nolint:nilnil // nobody to ask is no error
+	}
+	observer := &summaryObserver{metrics: metrics, logger: logger}
+	stored, err := newStore(cfg.Store, logger, observer.store)
+	if err != nil {
+		return nil, err
+	}
+	s := &summaries{store: stored, tenants: cfg.Store, maxInput: cfg.Summarizer.MaxInputTokens}
+	if plans.summarize() {
+		s.summarizer, err = newSummarizer(cfg, plans, transport, stored, observer)
+	}
+	if err == nil && !asked.none() {
+		s.delegator, err = remote.NewDelegator(remote.DelegatorOptions{
+			OpenAICompacts: asked.compacts, Webhooks: asked.webhooks, Transport: transport, Store: stored, Observer: observer,
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close(context.Background()))
+	}
+	return s, nil
+}
+
+// newSummarizer returns the summarizer of the configuration.
+func newSummarizer(
+	cfg config.Config, plans *plans, transport http.RoundTripper, stored remote.Store, observer remote.Observer,
+) (*remote.Summarizer, error) {
 	key, err := summarizerKey(cfg)
 	if err != nil {
 		return nil, err
@@ -38,12 +67,7 @@ func newSummaries(cfg config.Config, plans *plans, transport http.RoundTripper, 
 	if err != nil {
 		return nil, err
 	}
-	observer := &summaryObserver{metrics: metrics, logger: logger}
-	stored, err := newStore(cfg.Store, logger, observer.store)
-	if err != nil {
-		return nil, err
-	}
-	summarizer, err := remote.New(remote.Options{
+	return remote.New(remote.Options{
 		BaseURL:          cmp.Or(cfg.Summarizer.BaseURL, cfg.Upstream.BaseURL),
 		APIKey:           key,
 		CallerCredential: cfg.Summarizer.BaseURL == "" && key == "",
@@ -56,10 +80,19 @@ func newSummaries(cfg config.Config, plans *plans, transport http.RoundTripper, 
 		Store:            stored,
 		Observer:         observer,
 	})
-	if err != nil {
-		return nil, errors.Join(err, stored.Close())
+}
+
+// joinIn gives a proxy those who are asked.
+func (s *summaries) joinIn(options *proxy.Options) {
+	if s == nil {
+		return
 	}
-	return &summaries{summarizer: summarizer, store: stored, tenants: cfg.Store, maxInput: cfg.Summarizer.MaxInputTokens}, nil
+	if s.summarizer != nil {
+		options.Summarizer = s
+	}
+	if s.delegator != nil {
+		options.Delegator = delegations{s}
+	}
 }
 
 // summarizerModel returns the model that the configuration names, none where that is the request's.
@@ -98,12 +131,19 @@ func (s *summaries) Prepare(caller proxy.SummaryCaller, requests []compactor.Sum
 	s.summarizer.Prepare(s.caller(caller), requests)
 }
 
-// close lets the summaries that are being written finish until ctx is done.
+// close lets the summaries that are being written, and the services that are being asked, finish until ctx is done.
 func (s *summaries) close(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	return errors.Join(s.summarizer.Close(ctx), s.store.Close())
+	var err error
+	if s.summarizer != nil {
+		err = s.summarizer.Close(ctx)
+	}
+	if s.delegator != nil {
+		err = errors.Join(err, s.delegator.Close(ctx))
+	}
+	return errors.Join(err, s.store.Close())
 }
 
 func (s *summaries) caller(c proxy.SummaryCaller) remote.Caller {
@@ -115,6 +155,7 @@ func (s *summaries) caller(c proxy.SummaryCaller) remote.Caller {
 			Project:       c.Header.Get("OpenAI-Project"),
 		},
 		Model: remote.Model{Name: c.Model, MaxInputTokens: cmp.Or(s.maxInput, c.MaxInput), Counter: c.Counter},
+		Spend: c.Spend,
 	}
 }
 
@@ -130,7 +171,8 @@ func (s *summaries) tenant(client http.Header) string {
 	return "credential " + cmp.Or(client.Get("Authorization"), client.Get("Api-Key"))
 }
 
-// summaryObserver turns what happens to summaries into metrics and log lines. It implements remote.Observer.
+// summaryObserver turns what happens to summaries and services into metrics and log lines. It implements remote.Observer and
+// remote.DelegationObserver.
 type summaryObserver struct {
 	metrics *proxy.Metrics
 	logger  *slog.Logger
@@ -141,14 +183,7 @@ type summaryObserver struct {
 func (o *summaryObserver) Summary(e remote.SummaryEvent) {
 	outcome := summaryOutcome(e.Outcome, e.Reason)
 	o.metrics.Summary(outcome, e.Duration, proxy.SummaryTokens{Input: e.Usage.Prompt, Output: e.Usage.Completion})
-	level := slog.LevelDebug
-	switch {
-	case e.Outcome == remote.Failed && e.Reason != remote.Canceled:
-		level = slog.LevelWarn
-	case outcome.Made:
-		level = slog.LevelInfo
-	}
-	o.logger.Log(context.Background(), level, "summary", "outcome", outcome.Outcome, "reason", outcome.Reason, "calls", e.Calls,
+	o.logger.Log(context.Background(), levelOf(e.Outcome, e.Reason), "summary", "outcome", outcome.Outcome, "reason", outcome.Reason, "calls", e.Calls,
 		"duration_ms", e.Duration.Milliseconds(), "input_tokens", e.Usage.Prompt, "output_tokens", e.Usage.Completion)
 }
 
@@ -188,14 +223,17 @@ func (q *quiet) over(now time.Time) bool {
 	return true
 }
 
-// summaryOutcome says which outcomes end the work on a summary.
-func summaryOutcome(outcome remote.Outcome, reason remote.Reason) proxy.SummaryOutcome {
-	o := proxy.SummaryOutcome{Outcome: string(outcome), Reason: string(reason)}
+// endsWork reports whether an outcome ends the work on a summary, or a call to a service.
+func endsWork(outcome remote.Outcome) bool {
 	switch outcome {
 	case remote.Written, remote.Prepared, remote.Late, remote.Failed:
-		o.Made = true
+		return true
 	}
-	return o
+	return false
+}
+
+func summaryOutcome(outcome remote.Outcome, reason remote.Reason) proxy.SummaryOutcome {
+	return proxy.SummaryOutcome{Outcome: string(outcome), Reason: string(reason), Made: endsWork(outcome)}
 }
 
 // summaryOutcomes returns all there are, for the metrics.

@@ -17,13 +17,14 @@ type Conversation struct {
 	// target is the plan's, in tokens with the overhead, for what is a share of it. Gap is how many tokens lie between it and
 	// the trigger.
 	target, gap int
-	// summaries are the request's. Nil declines every one.
+	// summaries and delegates are the request's. Nil declines whatever they are asked for.
 	summaries Summaries
+	delegates Delegates
 	// position is the number of items of the request before this call point. Present marks the last call point: at all others
-	// a summary is recalled, not written.
+	// a summary is recalled, not written, and a delegate not asked.
 	position int
 	present  bool
-	// recallOnly forbids to have any written.
+	// recallOnly forbids both at the last one, too.
 	recallOnly bool
 	// overhead is the Overhead as it is compared with thresholds: in tokens, rounded up.
 	overhead int
@@ -58,6 +59,13 @@ func newConversation(items []Item, overhead Size, counter Counter, unprotected b
 // what is remembered is used.
 func (c Conversation) WithSummaries(s Summaries, recallOnly bool) Conversation {
 	c.summaries, c.recallOnly = s, recallOnly
+	return c
+}
+
+// WithDelegates returns the conversation with what has it shortened by others. With recallOnly, which holds for summaries as
+// well, nobody is asked: only what is remembered is used.
+func (c Conversation) WithDelegates(d Delegates, recallOnly bool) Conversation {
+	c.delegates, c.recallOnly = d, recallOnly
 	return c
 }
 

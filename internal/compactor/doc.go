@@ -24,6 +24,8 @@
 // whether that one is declined. A replica that begins in the middle finds the texts that others stored, and so comes to the
 // same state. Where one is lost, the next step of the chain does the cut.
 //
+// What Delegates answer is a part of the input in the same way, but for the preparing.
+//
 // Two things may move a past cut, once: the loss of its text, and a text still under way when the client gave up the request
 // that waited for it.
 //

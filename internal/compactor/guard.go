@@ -1,6 +1,9 @@
 package compactor
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Discard is the reason why a step's result was thrown away; empty when it was not.
 type Discard string
@@ -72,20 +75,22 @@ func compare(before, after Conversation) changes {
 	return ch
 }
 
-// find returns the first index from next on of the item that it stands for, or -1. An added item stands for one with the
-// same text; there is none from index added on.
+// find returns the first index from next on of the item that it stands for, or -1. An added item stands for one that says the
+// same; there is none from index added on.
 func find(items []*Item, next, added int, it *Item) int {
 	end := len(items)
 	if it.Source == Added {
 		end = added
 	}
 	for i := next; i < end; i++ {
-		if items[i].Source == it.Source && (it.Source != Added || items[i].Text == it.Text) {
+		if items[i].Source == it.Source && (it.Source != Added || saysTheSame(items[i], it)) {
 			return i
 		}
 	}
 	return -1
 }
+
+func saysTheSame(a, b *Item) bool { return a.Text == b.Text && bytes.Equal(a.Raw, b.Raw) }
 
 func edited(before, after *Item) bool {
 	return before.Text != after.Text || before.Prefix != after.Prefix
@@ -170,11 +175,23 @@ func malformed(items []*Item) bool {
 				return true
 			}
 			last = i
-		case it.Role != User && it.Role != Assistant || strings.TrimSpace(it.Text) == "" || len(it.Calls) > 0 || it.Answers != "":
+		case !addable(it):
 			return true
 		}
 	}
 	return false
+}
+
+// addable reports whether an item can stand by itself. In its wire form it may also be what only a server can read.
+func addable(it *Item) bool {
+	switch {
+	case len(it.Calls) > 0 || it.Answers != "":
+		return false
+	case it.Raw != nil && (it.Role == Opaque || it.Role == System):
+		return true
+	default:
+		return (it.Role == User || it.Role == Assistant) && (it.Raw != nil || strings.TrimSpace(it.Text) != "")
+	}
 }
 
 // insideGroup reports whether what is added between the items before and the next one tears a group apart.

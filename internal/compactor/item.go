@@ -48,7 +48,8 @@ type Item struct {
 	Size Size
 	// Source is the index of the element in the request, or Added. It alone decides what is spliced.
 	Source int
-	// Raw is the element's bytes in the body, nil for an added item. Local compactors never read it.
+	// Raw is the element's bytes in the body. For an added item it is what to send, or nil to send Role and Text. Local
+	// compactors never read it.
 	Raw []byte
 	// Mark names the compactor that made or changed this item; it is known within a replay only.
 	Mark string
@@ -74,7 +75,8 @@ type structure struct {
 	kept bool
 	// anchored forbids the same, because another item of the group is pinned.
 	anchored bool
-	// fresh marks a summary of the present chain run: a later step of the same run must not remove what was just paid for.
+	// fresh marks what a summarizer or a service made in the present chain run: a later step of the same run must not remove
+	// what was just paid for.
 	fresh bool
 	// past is what an omission note stands for, on the note or on the user item it is merged into.
 	past past
@@ -106,6 +108,15 @@ func (i *Item) stays() bool { return i.Pinned || i.kept || i.anchored || i.fresh
 
 // said reports whether the user wrote the item: a user item that no compactor made.
 func (i *Item) said() bool { return i.Role == User && i.Mark == "" }
+
+// standsIn reports whether the item is what a compactor put in the place of others, and not for another one to remove: it
+// speaks where the user did, or is what a service made of them.
+func (i *Item) standsIn() bool {
+	return i.Role == User && i.Mark != "" || i.Source == Added && i.Raw != nil
+}
+
+// conversational reports whether the item is one that user, model or tool wrote.
+func (i *Item) conversational() bool { return i.Role != System && i.Role != Opaque }
 
 // isNote reports whether the item is a note about removed items. One with a note merged into it is not.
 func (i *Item) isNote() bool { return i.Role == User && i.Prefix == "" && i.past.removed > 0 }

@@ -49,7 +49,7 @@ func layOut(c Conversation, lifts func(*Item) bool) layout {
 			} else {
 				l.turns[len(l.turns)-1].user.add(i, it, indexes)
 			}
-		case it.Pinned || i == l.task || !c.unprotected && it.Mark != "" && it.Role == User:
+		case it.Pinned || i == l.task || !c.unprotected && it.standsIn():
 			l.fix(c, i)
 			inTask = inTask || i == l.task
 		default:

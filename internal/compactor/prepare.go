@@ -25,9 +25,11 @@ func (r *replay) prepare(ctx context.Context) {
 	if r.limits.Prepare == 0 || r.prepared.decided || r.state.unprotected {
 		return
 	}
-	growth := max(0, r.chain.threshold-r.tokens())
-	if growth <= r.limits.Trigger-r.limits.Prepare {
-		r.prepared = r.selectAhead(ctx, growth)
+	growth, ahead := max(0, r.chain.threshold-r.tokens()), r.limits.Trigger-r.limits.Prepare
+	if growth <= ahead {
+		// The cut comes at the first call point behind the trigger. What the conversation grows by in between would leave the
+		// selection short of the target each time.
+		r.prepared = r.selectAhead(ctx, growth+ahead/4)
 	}
 }
 
@@ -44,13 +46,15 @@ func (r *replay) selectAhead(ctx context.Context, growth int) prepared {
 		if goal.reachedBy(c) {
 			break
 		}
-		if s, ok := step.Compactor.(Summarization); ok {
+		switch s := step.Compactor.(type) {
+		case Summarization:
 			if selection, found := s.prepare(c, goal); found {
 				return prepared{decided: true, step: i, selection: &selection}
 			}
-			continue
+		case Delegation: // nobody is asked before it is time
+		default:
+			c, _ = step.run(ctx, c, goal)
 		}
-		c, _ = step.run(ctx, c, goal)
 	}
 	return prepared{decided: true}
 }

@@ -105,7 +105,7 @@ func (p protection) pinInside(c Conversation) int {
 	var inside []int
 	size := 0
 	for i := range c.Items {
-		if it := c.Items[i]; !it.head && !it.preset && (it.Role == System || it.Role == Opaque) {
+		if it := c.Items[i]; !it.head && !it.preset && !it.standsIn() && !it.conversational() {
 			inside = append(inside, i)
 			size += c.tokens(it)
 		}

@@ -9,7 +9,14 @@ type rearm struct {
 	skip int
 	// wait is the number of call points between the last run, which changed nothing, and the next.
 	wait int
+	// longest is the most that it waits, in call points; 0 is any number.
+	longest int
 }
+
+// longestDecline is the most that a chain waits, in call points, when what it lacks is what somebody else would write: that may
+// come the next time. A conversation of which nothing is remembered, because it is new here or the store was lost, has a
+// long past in which nothing came.
+const longestDecline = 8
 
 // due reports whether it runs at a call point with so many tokens. It counts the call point.
 func (r *rearm) due(tokens int) bool {
@@ -40,5 +47,8 @@ func (r *rearm) backOff(changed bool) {
 		return
 	}
 	r.wait = max(1, 2*r.wait)
+	if r.longest > 0 {
+		r.wait = min(r.wait, r.longest)
+	}
 	r.skip = r.wait - 1
 }

@@ -2,6 +2,7 @@ package compactor
 
 import (
 	"context"
+	"slices"
 )
 
 // replay is the state of a conversation while its call points pass.
@@ -17,7 +18,7 @@ type replay struct {
 	protected bool // the state's pins are those of this call point
 	chain     rearm
 	prepared  prepared
-	fresh     bool // the state holds summaries of this call point
+	fresh     bool // the state holds what was paid for at this call point
 	steps     []stepState
 	present   bool // this is the last call point
 	out       Outcome
@@ -60,6 +61,9 @@ func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
 	r.state = c.with(make([]*Item, 0, len(c.Items)))
 	r.state.target, r.state.gap = r.limits.Target, r.limits.gap()
 	r.chain = rearm{threshold: r.limits.Trigger}
+	if slices.ContainsFunc(p.Chain, Step.paidFor) {
+		r.chain.longest = longestDecline
+	}
 	r.steps = make([]stepState, len(p.Chain))
 	for i, step := range p.Chain {
 		r.steps[i].threshold = step.Condition.Trigger
@@ -163,7 +167,7 @@ func (r *replay) callPoint(ctx context.Context) {
 	r.prepare(ctx)
 }
 
-// settle ends the protection of what was summarized at this call point.
+// settle ends the protection of what was paid for at this call point.
 func (r *replay) settle() {
 	if !r.fresh {
 		return
@@ -206,8 +210,7 @@ func (r *replay) run(ctx context.Context, i int) bool {
 		r.take(after, seen, report)
 		r.saved = append(r.saved, savedSize{step: i, size: report.saved})
 		r.out.New = r.out.New || r.present
-		_, summarized := step.Compactor.(Summarization)
-		r.fresh = r.fresh || summarized
+		r.fresh = r.fresh || step.paidFor()
 	}
 	r.steps[i].seen = r.appended
 	if step.Condition.own() && !r.state.unprotected && !r.looksOnce(i) && !r.timed(i) {

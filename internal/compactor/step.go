@@ -82,6 +82,15 @@ func (r Result) String() string {
 	}
 }
 
+// paidFor reports whether someone else writes what the step adds.
+func (s Step) paidFor() bool {
+	switch s.Compactor.(type) {
+	case Summarization, Delegation:
+		return true
+	}
+	return false
+}
+
 // run applies the step to c. Whatever it does wrong, the returned conversation is a valid one.
 func (s Step) run(ctx context.Context, c Conversation, goal Goal) (Conversation, Report) {
 	report := Report{Compactor: s.Name(), Before: c.Tokens()}

@@ -69,14 +69,17 @@ func (Summarization) Name() string { return summaryMark }
 
 // A step that ends so has not failed.
 var (
-	errDeclined   = errors.New("there was something to summarize, but no summary of it")
+	errDeclined   = errors.New("there was something to shorten, but whoever was asked gave nothing")
 	errNotSmaller = errors.New("the summary is not smaller than what it is about")
 )
 
-// Compact replaces what is selected, by tiers as often as it takes. The error is errDeclined or errNotSmaller.
+// Compact replaces what is selected, by tiers as often as it takes, but nothing beside what was selected ahead of time:
+// another summary would have to be waited for. The error is errDeclined or errNotSmaller.
 func (s Summarization) Compact(ctx context.Context, c Conversation, goal Goal) (Conversation, error) {
-	now, err := s.round(ctx, c.holdingFresh(), goal)
-	if err != nil || s.Mode != SummaryTiers {
+	c = c.holdingFresh()
+	_, prepared := s.frozen.in(c)
+	now, err := s.round(ctx, c, goal)
+	if err != nil || prepared || s.Mode != SummaryTiers {
 		return now, err
 	}
 	for {
@@ -144,7 +147,7 @@ func (s Summarization) selection(c Conversation, units []unit) selection {
 	for _, i := range sel.replaced {
 		sel.request.Items = append(sel.request.Items, c.Items[i])
 	}
-	if !slices.ContainsFunc(sel.request.Items, func(it *Item) bool { return it.Role != System && it.Role != Opaque }) {
+	if !slices.ContainsFunc(sel.request.Items, (*Item).conversational) {
 		return selection{}
 	}
 	return sel

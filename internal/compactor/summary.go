@@ -47,14 +47,23 @@ type selection struct {
 
 // replace puts a summary in the place of the selected items.
 func (c Conversation) replace(sel selection, text string) Conversation {
-	first := sel.replaced[0]
-	origin := c.Items[first].origin()
-	for _, i := range sel.replaced {
+	return c.substitute(sel.replaced, c.summary(text, c.originOf(sel.replaced)))
+}
+
+// originOf returns where the earliest of the items at the given indexes comes from.
+func (c Conversation) originOf(indexes []int) int {
+	origin := c.Items[indexes[0]].origin()
+	for _, i := range indexes {
 		origin = min(origin, c.Items[i].origin())
 	}
-	items, place := make([]*Item, 0, len(c.Items)-len(sel.replaced)+1), first
+	return origin
+}
+
+// substitute puts other items in the place of those at the given indexes, which are in order.
+func (c Conversation) substitute(replaced []int, by ...*Item) Conversation {
+	items, place := make([]*Item, 0, len(c.Items)-len(replaced)+len(by)), replaced[0]
 	for i, n := 0, 0; i < len(c.Items); i++ {
-		if n < len(sel.replaced) && sel.replaced[n] == i {
+		if n < len(replaced) && replaced[n] == i {
 			n++
 			continue
 		}
@@ -63,7 +72,7 @@ func (c Conversation) replace(sel selection, text string) Conversation {
 	if !c.unprotected {
 		place = summaryPlace(items, place)
 	}
-	return c.with(slices.Insert(items, place, c.summary(text, origin)))
+	return c.with(slices.Insert(items, place, by...))
 }
 
 // summaryPlace returns the index before which a summary goes that would stand at place: behind the opening, before the
@@ -141,6 +150,14 @@ func (h digest) item(it *Item) {
 func (h digest) text(s string) {
 	h.number(len(s))
 	h.Write([]byte(s))
+}
+
+func (h digest) flag(set bool) {
+	if set {
+		h.number(1)
+		return
+	}
+	h.number(0)
 }
 
 func (h digest) number(n int) {

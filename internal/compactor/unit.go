@@ -112,7 +112,7 @@ func (c Conversation) fixed(it *Item) bool {
 	if c.unprotected {
 		return it.Role == System
 	}
-	return it.stays() || it.Role == User && it.Mark != ""
+	return it.stays() || it.standsIn()
 }
 
 // older returns the number of units before the newest n of those that count.

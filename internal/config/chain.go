@@ -34,13 +34,15 @@ const (
 	typeTruncation         = "truncation"
 	typeSummarization      = "summarization"
 	typeContextWindow      = "context_window"
+	typeOpenAICompact      = "openai_compact"
+	typeWebhook            = "webhook"
 )
 
 // CompactorTypes returns the names of the compactors that exist, gentlest first.
 func CompactorTypes() []string {
 	return []string{
 		typeToolResultCap, typeToolResultPruning, typeToolResultCollapse, typeToolCallRemoval,
-		typeSlidingWindow, typeTruncation, typeSummarization, typeContextWindow,
+		typeSlidingWindow, typeTruncation, typeSummarization, typeContextWindow, typeOpenAICompact, typeWebhook,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -57,6 +58,14 @@ func TestEveryParameterOfACompactorIsRead(t *testing.T) {
 			Truncation{MinKeepGroups: 1, MaxMessages: new(12), OmissionNote: "gone"},
 		},
 		{
+			"{type: openai_compact, model: small, timeout: 5s}",
+			OpenAICompact{Model: "small", Timeout: 5 * time.Second},
+		},
+		{
+			`{type: webhook, url: "https://hooks.example.com/a?key=b", secret_file: s, timeout: 1m, max_response_bytes: 1}`,
+			Webhook{URL: "https://hooks.example.com/a?key=b", SecretFile: "s", Timeout: time.Minute, MaxResponseBytes: 1},
+		},
+		{
 			"{type: context_window, collapse_at: 0.25, truncate_at: 1, min_keep_groups: 0}",
 			ContextWindow{CollapseAt: 0.25, TruncateAt: 1},
 		},
@@ -69,7 +78,7 @@ func TestEveryParameterOfACompactorIsRead(t *testing.T) {
 
 func TestEveryTypeHasItsName(t *testing.T) {
 	for _, kind := range CompactorTypes() {
-		if got := loadStep(t, "{type: "+kind+"}").Compactor.Type(); got != kind {
+		if got := loadStep(t, "{type: "+kind+needs(kind)+"}").Compactor.Type(); got != kind {
 			t.Errorf("%s is loaded as %s", kind, got)
 		}
 	}

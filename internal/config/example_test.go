@@ -64,13 +64,21 @@ func TestExampleFileNamesEveryKeyOfEveryCompactor(t *testing.T) {
 		written[step["type"].(string)] = step
 	}
 	for _, kind := range CompactorTypes() {
-		step := mustLoad(t, "compaction: {chain: [{type: "+kind+"}]}").Compaction.Chain[0]
+		step := mustLoad(t, "compaction: {chain: [{type: "+kind+needs(kind)+"}]}").Compaction.Chain[0]
 		for key := range fieldsOf(reflect.TypeOf(step.Compactor)) {
 			if _, found := written[kind][key]; !found {
 				t.Errorf("%s of %s is missing", key, kind)
 			}
 		}
 	}
+}
+
+// needs returns the parameters without a default of a type of compactor.
+func needs(kind string) string {
+	if kind == typeWebhook {
+		return ", url: http://127.0.0.1:9000/compact"
+	}
+	return ""
 }
 
 // withAlternatives returns the example file with its commented settings in place.
@@ -88,13 +96,16 @@ func withAlternatives(t *testing.T) string {
 
 func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
 	got := mustLoad(t, withAlternatives(t))
-	want := Default()
+	want, webhook := Default(), defaultWebhook()
+	webhook.URL = "http://127.0.0.1:9000/compact"
 	want.Compaction.Chain = append(want.Compaction.Chain,
 		Step{Compactor: DefaultToolResultCollapse()},
 		Step{Compactor: defaultToolCallRemoval()},
 		Step{Compactor: DefaultTruncation()},
 		Step{Compactor: defaultSummarization()},
 		Step{Compactor: defaultContextWindow()},
+		Step{Compactor: defaultOpenAICompact()},
+		Step{Compactor: webhook},
 	)
 	want.Models = []Model{{
 		Match: "my-model-*", ContextWindow: new(131072), MaxInputTokens: new(0), MaxOutputTokens: new(0),

@@ -180,6 +180,10 @@ func (l *loader) compactor(name, kind string, parameters map[string]any) Compact
 		return decodeCompactor(l, name, parameters, defaultSummarization())
 	case typeContextWindow:
 		return decodeCompactor(l, name, parameters, defaultContextWindow())
+	case typeOpenAICompact:
+		return decodeCompactor(l, name, parameters, defaultOpenAICompact())
+	case typeWebhook:
+		return decodeCompactor(l, name, parameters, defaultWebhook())
 	}
 	l.oneOf(name+".type", kind, CompactorTypes()...)
 	return nil

@@ -96,7 +96,7 @@ func (p *Proxy) decide(
 		return nil, nil
 	}
 	c.compaction = c.compaction || doc.AsksForCompaction()
-	conversation = p.summarize(x, conversation, plan, c, cmp.Or(doc.Model(), c.deployment))
+	conversation = p.assist(x, conversation, plan, doc, c)
 	outcome := plan.Compactor.Replay(ctx, conversation, doc.MaxOutput())
 	if ctx.Err() != nil { // a replay that was broken off has no meaning
 		return nil, ctx.Err()

@@ -22,6 +22,8 @@ type Known struct {
 	Compactors []string
 	// SummaryOutcomes and SummaryReasons are what Summary is told, a reason for each outcome that has one.
 	SummaryOutcomes []SummaryOutcome
+	// DelegationOutcomes are what Delegation is told.
+	DelegationOutcomes []DelegationOutcome
 	// StoreOutcomes are the outcomes of the operations of the store, by operation.
 	StoreOutcomes map[string][]string
 	// Plans are shown by compactproxy_plan_info.
@@ -65,6 +67,8 @@ type Metrics struct {
 	estimate   *prometheus.HistogramVec
 	dropped    *prometheus.CounterVec
 	summaries  summaryMetrics
+
+	delegations delegationMetrics
 }
 
 // NewRegistry returns a registry with the collectors of the Go runtime and of the process.
@@ -128,6 +132,8 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 	}
 	m.summaries = newSummaryMetrics(f)
 	m.summaries.zero(known)
+	m.delegations = newDelegationMetrics(f)
+	m.delegations.zero(known)
 	m.showInfo(f, known)
 	m.zero(known)
 	return m

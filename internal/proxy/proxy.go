@@ -48,6 +48,8 @@ type Options struct {
 	Planner Planner
 	// Summarizer writes the summaries that plans ask for. Nil declines every one.
 	Summarizer Summarizer
+	// Delegator asks the services that plans hand conversations to. Nil declines whatever they are asked.
+	Delegator Delegator
 	// Cache remembers the sizes of items.
 	Cache *tokens.Cache
 	// Metrics count.
@@ -66,6 +68,7 @@ type Proxy struct {
 	webSocket   func(profile string) WebSocket
 	planner     Planner
 	summarizer  Summarizer
+	delegator   Delegator
 	cache       *tokens.Cache
 	metrics     *Metrics
 	logger      *slog.Logger
@@ -90,6 +93,7 @@ func New(o Options) (*Proxy, error) {
 		webSocket:   o.WebSocket,
 		planner:     o.Planner,
 		summarizer:  o.Summarizer,
+		delegator:   o.Delegator,
 		cache:       o.Cache,
 		metrics:     o.Metrics,
 		logger:      o.Logger,

@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"cmp"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
 	"github.com/compactproxy/compactproxy/internal/tokens"
+	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
 // Summarizer has summaries written and remembers them. It must be safe for concurrent use.
@@ -24,6 +27,8 @@ type SummaryCaller struct {
 	Model    string
 	MaxInput int
 	Counter  tokens.Counter
+	// Spend reports whether the request may still have a summary written or a service asked, which it may once.
+	Spend func() bool
 }
 
 // summaryCall is what the compact step leaves for when the response has gone out.
@@ -32,20 +37,29 @@ type summaryCall struct {
 	ahead  []compactor.Ahead
 }
 
-// summarize gives a conversation what writes and remembers its summaries. Where the plan only observes nobody is asked, and
-// a client that compacts the conversation itself would have to wait twice.
-func (p *Proxy) summarize(x *exchange, c compactor.Conversation, plan Plan, ch choice, model string) compactor.Conversation {
-	switch {
-	case plan.Mode == ModeObserve:
+// assist gives a conversation what others do for it: its summaries, and what services make of it. Where the plan only
+// observes nobody is asked, and a client that compacts the conversation itself would have to wait twice.
+func (p *Proxy) assist(x *exchange, c compactor.Conversation, plan Plan, doc *wire.Document, ch choice) compactor.Conversation {
+	if plan.Mode == ModeObserve {
 		return c.WithSummaries(plan.Assumed, false)
-	case p.summarizer == nil:
+	}
+	if p.summarizer == nil && p.delegator == nil {
 		return c
 	}
-	x.summaries.caller = SummaryCaller{
+	var spent atomic.Bool
+	caller := SummaryCaller{
 		Header: p.summaryHeader(ch.header), Client: ch.header,
-		Model: model, MaxInput: plan.Compactor.Budget.Limits(0).Hard, Counter: plan.Counter,
+		Model: cmp.Or(doc.Model(), ch.deployment), MaxInput: plan.Compactor.Budget.Limits(0).Hard, Counter: plan.Counter,
+		Spend: func() bool { return !spent.Swap(true) },
 	}
-	return c.WithSummaries(p.summarizer.For(x.summaries.caller), ch.compaction)
+	if p.summarizer != nil {
+		x.summaries.caller = caller
+		c = c.WithSummaries(p.summarizer.For(caller), ch.compaction)
+	}
+	if p.delegator != nil {
+		c = c.WithDelegates(p.delegator.For(DelegationCaller{SummaryCaller: caller, Rule: plan.Rule, Document: doc}), ch.compaction)
+	}
+	return c
 }
 
 // summaryHeader returns the client's header with the upstream's credential.

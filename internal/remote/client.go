@@ -24,6 +24,19 @@ func (Credential) String() string { return "[credential]" }
 // GoString does the same for %#v.
 func (c Credential) GoString() string { return c.String() }
 
+// writeTo sets the headers that hold the credential.
+func (c Credential) writeTo(header http.Header) {
+	for name, value := range map[string]string{
+		"Authorization":       c.Authorization,
+		"OpenAI-Organization": c.Organization,
+		"OpenAI-Project":      c.Project,
+	} {
+		if value != "" {
+			header.Set(name, value)
+		}
+	}
+}
+
 // client asks a model for a text.
 type client struct {
 	baseURL   string
@@ -38,12 +51,8 @@ type client struct {
 
 func newClient(o Options) client {
 	return client{
-		baseURL: o.BaseURL,
-		transport: &http.Client{
-			Transport: o.Transport,
-			// A redirect would take the transcript and the credential to somebody else.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		baseURL:   o.BaseURL,
+		transport: directly(o.Transport),
 		maxBytes:  o.MaxAnswerBytes,
 		maxTokens: o.MaxOutputTokens,
 		legacy:    o.OutputLimitField == "max_tokens",
@@ -66,7 +75,7 @@ func (c *client) complete(ctx context.Context, who Credential, model string, sai
 	if err == nil {
 		text, err = textOf(answer)
 	}
-	says = c.verdict(err)
+	says = verdictOn(err, c.shared)
 	return text, usage, err
 }
 
@@ -87,13 +96,13 @@ func (c *client) call(ctx context.Context, who Credential, model string, said []
 	return answer, nil
 }
 
-// verdict returns what the end of a call says about the summarizer. Where callers bring their own credential and model, a
-// refusal by the server is theirs alone.
-func (c *client) verdict(err error) verdict {
+// verdictOn returns what the end of a call says about whoever was called. Unless all callers share the credential and the
+// model, a refusal by the server is the caller's alone.
+func verdictOn(err error, shared bool) verdict {
 	switch {
 	case err == nil:
 		return success
-	case errors.Is(err, Canceled), errors.Is(err, ClientError) && !c.shared:
+	case errors.Is(err, Canceled), errors.Is(err, ClientError) && !shared:
 		return void
 	default:
 		return failure
@@ -109,15 +118,7 @@ type sender struct {
 
 // Do implements [openai.HTTPDoer].
 func (s sender) Do(req *http.Request) (*http.Response, error) {
-	for name, value := range map[string]string{
-		"Authorization":       s.credential.Authorization,
-		"OpenAI-Organization": s.credential.Organization,
-		"OpenAI-Project":      s.credential.Project,
-	} {
-		if value != "" {
-			req.Header.Set(name, value)
-		}
-	}
+	s.credential.writeTo(req.Header)
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, err

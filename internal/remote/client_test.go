@@ -175,7 +175,7 @@ func TestAnErrorTellsNothingOfTheAnswer(t *testing.T) {
 	})
 	w := newWorld(t, u, nil)
 	_, _, err := w.client.complete(context.Background(), Credential{Authorization: "Bearer secret"}, "m", nil)
-	if err == nil || err.Error() != "no summary: http_4xx" {
+	if err == nil || err.Error() != "nothing came: http_4xx" {
 		t.Error(err)
 	}
 }

@@ -59,3 +59,24 @@ type Usage struct {
 func (u Usage) plus(o Usage) Usage {
 	return Usage{Prompt: u.Prompt + o.Prompt, Completion: u.Completion + o.Completion}
 }
+
+// DelegationObserver is told what happens to requests to services. Its methods must be safe for concurrent use and quick.
+type DelegationObserver interface {
+	// Delegation is called once for each call that was made or failed, and once for each answer that a request got or went
+	// without.
+	Delegation(DelegationEvent)
+	// StoreFailed is called when the store returns an error for an operation: get, add or claim.
+	StoreFailed(operation string, err error)
+}
+
+// DelegationEvent is what became of a request to a service. It holds no text.
+type DelegationEvent struct {
+	// Service is the kind of service.
+	Service string
+	// Outcome is any but Prepared.
+	Outcome Outcome
+	// Reason is set when Outcome is Failed or Declined, else empty.
+	Reason Reason
+	// Duration is how long the call took, or how long the request waited.
+	Duration time.Duration
+}

@@ -2,14 +2,10 @@ package remote
 
 import (
 	"context"
-	"time"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
 	"github.com/compactproxy/compactproxy/internal/store"
 )
-
-// pollInterval is how often the store is asked for the text that another replica writes.
-const pollInterval = 100 * time.Millisecond
 
 // job is a summary to be written: all that is needed of the request, and nothing that keeps its body in memory.
 type job struct {
@@ -36,55 +32,16 @@ func (j job) bytes() int {
 	return sum
 }
 
-// produce has the text written unless it stands already or another replica is at it: then it waits for that one's text.
-func (s *Summarizer) produce(ctx context.Context, j job, as Outcome) result {
-	for {
-		release, claimed := s.claim(ctx, j.key)
-		// Only after the claim: the one who held it before may just have stored the text.
-		if text, found := s.recall(ctx, j.key); found {
-			release()
-			return result{text: text}
-		}
-		if claimed {
-			defer release()
-			return s.write(ctx, j, as)
-		}
-		select {
-		case <-time.After(pollInterval):
-		case <-ctx.Done():
-			return result{err: ended(ctx)}
-		}
-	}
-}
-
-// claim asks for the right to write a text. When the store fails everyone has it.
-func (s *Summarizer) claim(ctx context.Context, key store.Key) (release func(), claimed bool) {
-	release, claimed, err := s.options.Store.Claim(ctx, key, s.options.Timeout+storeTimeout)
-	if err != nil {
-		s.storeFailed(ctx, "claim", err)
-		return func() {}, true
-	}
-	return release, claimed
-}
-
 // write has the text written and remembers it.
 func (s *Summarizer) write(ctx context.Context, j job, as Outcome) result {
 	started := s.options.Now()
-	event := SummaryEvent{Outcome: as}
+	event := SummaryEvent{}
 	text, err := s.ask(ctx, j, &event)
-	standing := text
-	if err == nil {
-		standing = s.remember(ctx, j.key, text)
-	}
-	switch {
-	case err != nil:
-		event.Outcome, event.Reason = Failed, reasonOf(err)
-	case standing != text:
-		event.Outcome = Late
-	}
+	var written result
+	written, event.Outcome, event.Reason = s.keep(ctx, j.key, text, err, as)
 	event.Duration = s.options.Now().Sub(started)
 	s.options.Observer.Summary(event)
-	return result{text: standing, err: err, written: event.Outcome == as}
+	return written
 }
 
 // ask makes the calls: each reads the summary of the ones before as an earlier one.

@@ -82,7 +82,7 @@ func (s *Summarizer) prepareQueued() {
 		}
 		always := func() bool { return true }
 		s.flights.join(s.flights.lifetime, j.key, always, func(ctx context.Context) result {
-			return s.produce(ctx, j, Prepared)
+			return s.produce(ctx, j.key, func(ctx context.Context) result { return s.write(ctx, j, Prepared) })
 		})
 	}
 }

@@ -76,13 +76,16 @@ type Caller struct {
 	Credential Credential
 	// Model is that of the request, for when Options.Model names none.
 	Model Model
+	// Spend reports whether the request may still have something made by others, which it may once; it must be safe for
+	// concurrent use. Nil allows one summary.
+	Spend func() bool
 }
 
 // Summarizer writes and remembers summaries. It is safe for concurrent use.
 type Summarizer struct {
+	ledger
 	options Options
 	client  client
-	flights flights
 	queue   queue
 	workers sync.WaitGroup
 	stop    context.CancelFunc // ends the lifetime of all work
@@ -91,7 +94,7 @@ type Summarizer struct {
 // New returns a summarizer, which must be closed. It fails when an option cannot be meant.
 func New(options Options) (*Summarizer, error) {
 	options = options.withDefaults()
-	baseURL, err := completionsBase(options.BaseURL)
+	baseURL, err := versionedBase(options.BaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +104,9 @@ func New(options Options) (*Summarizer, error) {
 	options.BaseURL = baseURL
 	lifetime, stop := context.WithCancel(context.Background())
 	s := &Summarizer{
+		ledger:  newLedger(lifetime, options.Store, options.Timeout, options.Observer.StoreFailed),
 		options: options,
 		client:  newClient(options),
-		flights: flights{lifetime: lifetime, timeout: options.Timeout, running: map[store.Key]*flight{}},
 		queue:   newQueue(options.MaxQueued, options.MaxQueuedBytes),
 		stop:    stop,
 	}
@@ -134,21 +137,10 @@ func (s *Summarizer) Prepare(caller Caller, requests []compactor.SummaryRequest)
 func (s *Summarizer) Close(ctx context.Context) error {
 	s.flights.close()
 	s.queue.close()
-	finished := make(chan struct{})
-	go func() {
+	return finish(ctx, s.stop, func() {
 		s.workers.Wait()
 		s.flights.workers.Wait()
-		close(finished)
-	}()
-	defer s.stop()
-	select {
-	case <-finished:
-		return nil
-	case <-ctx.Done():
-		s.stop()
-		<-finished
-		return fmt.Errorf("waiting for summaries: %w", ctx.Err())
-	}
+	})
 }
 
 // Capacity returns about how many tokens of items one summary can be about, for a selection that does not come to nothing:
@@ -189,12 +181,12 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
-// completionsBase returns the URL to which /chat/completions is appended. The error does not show the address: it may
+// versionedBase returns the URL to which the path of an endpoint is appended. The error does not show the address: it may
 // hold a password.
-func completionsBase(address string) (string, error) {
+func versionedBase(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", errors.New("the summarizer's base URL is not an http or https URL")
+		return "", errors.New("the base URL is not an http or https URL")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	if u.Path == "" {
