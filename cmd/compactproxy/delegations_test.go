@@ -201,7 +201,7 @@ func TestOpenAICompactThroughAWholeSession(t *testing.T) {
 		t.Errorf("the second time it was asked %.300s", compacts[1].Body)
 	}
 	last := string(forwarded[len(forwarded)-1].Body)
-	if strings.Count(last, `"type": "compaction"`) != 1 || !strings.HasPrefix(last, `{"model":"gpt-x","input":[{"role":"user","content":"please fix the build"},`) {
+	if strings.Count(last, `"type": "compaction"`) != 1 || !strings.HasPrefix(last, `{"model":"gpt-x","instructions":"Be brief.","input":[{"role":"user","content":"please fix the build"},`) {
 		t.Errorf("forwarded %.400s", last)
 	}
 	if got := s.metric(t, `compactproxy_delegations_total{compactor="openai_compact",outcome="written",reason=""}`); got != fmt.Sprint(len(compacts)) {

@@ -14,6 +14,8 @@ type Conversation struct {
 	// sum is what summed adds up to: the items, unless they were replaced since.
 	sum    totals
 	summed []*Item
+	// scratch is what a replay's steps work in; nil otherwise.
+	scratch *scratch
 	// target is the plan's, in tokens with the overhead, for what is a share of it. Gap is how many tokens lie between it and
 	// the trigger.
 	target, gap int

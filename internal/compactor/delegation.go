@@ -83,7 +83,7 @@ func (d Delegation) handed(c Conversation) []int {
 // handedWhole returns all indexes, none where too little of the conversation may be touched.
 func handedWhole(c Conversation) []int {
 	var free unit
-	indexes := indexesOf(c.Items)
+	indexes := c.indexes()
 	for i, it := range c.Items {
 		if !it.Pinned {
 			free.add(i, it, indexes)

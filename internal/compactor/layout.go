@@ -33,10 +33,10 @@ func (t turn) size() Size { return t.user.size.Plus(sizeOfUnits(t.steps)) }
 
 // layOut sorts the items into turns and steps, those that are lifted left out. A group belongs where its first item stands.
 func layOut(c Conversation, lifts func(*Item) bool) layout {
-	l := layout{fixed: make([]bool, len(c.Items)), task: newestSaid(c.Items), turns: []turn{{opener: -1}}}
+	l := layout{fixed: c.newFlags(len(c.Items)), task: newestSaid(c.Items), turns: []turn{{opener: -1}}}
 	n := c.totals().counts.groups
 	inTask := l.task < 0
-	units, indexes := make([]unit, 0, n), indexesOf(c.Items)
+	units, indexes := c.newUnits(n), c.indexes()
 	past := make([]int, 0, n) // for each unit its turn, or -1 for the task
 	for i := range c.Items {
 		it := c.Items[i]
@@ -81,7 +81,7 @@ func (l *layout) fix(c Conversation, i int) {
 // assign puts the units into their turns and the task. A unit of the past that must stay is fixed; one of the task stays a
 // step, since it counts as one.
 func (l *layout) assign(c Conversation, units []unit, past []int) {
-	l.steps = make([]unit, 0, len(units)-slices.IndexFunc(append(past, -1), func(turn int) bool { return turn < 0 }))
+	l.steps = c.newUnits(len(units) - slices.IndexFunc(append(past, -1), func(turn int) bool { return turn < 0 }))
 	for n, u := range units {
 		kept := slices.ContainsFunc(u.items, func(i int) bool { return c.Items[i].stays() })
 		switch {

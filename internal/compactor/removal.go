@@ -44,7 +44,7 @@ func (r removal) fit(goal Goal, choose func(reserve int) choice) Conversation {
 // drop chooses units to go, one after the other, until the goal is reached with so many tokens to spare.
 func (r removal) drop(units []unit, goal Goal, reserve int) choice {
 	c := r.conversation
-	chosen := choice{keep: make([]bool, len(c.Items)), instead: map[int]*Item{}}
+	chosen := choice{keep: c.newFlags(len(c.Items)), instead: map[int]*Item{}}
 	var left totals
 	for i := range c.Items {
 		it := c.Items[i]

@@ -59,6 +59,7 @@ func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
 		r.overhead = roundedOverhead(p.Budget, c)
 	}
 	r.state = c.with(make([]*Item, 0, len(c.Items)))
+	r.state.scratch = &scratch{}
 	r.state.target, r.state.gap = r.limits.Target, r.limits.gap()
 	r.chain = rearm{threshold: r.limits.Trigger}
 	if slices.ContainsFunc(p.Chain, Step.paidFor) {
@@ -313,6 +314,7 @@ func (r *replay) endChain(changed bool) {
 // outcome turns saved sizes into tokens one after the other, so that rounding never loses or gains one.
 func (r *replay) outcome() Outcome {
 	counter := r.state.Counter
+	r.state.scratch = nil
 	r.out.Conversation = r.state
 	r.out.Ahead = r.ahead()
 	r.out.Changed = len(r.saved) > 0

@@ -114,7 +114,8 @@ func (w SlidingWindow) target(c Conversation, l layout, goal Goal) int {
 
 // choose returns which items stay.
 func (w SlidingWindow) choose(c Conversation, l layout, target int) []bool {
-	keep := append([]bool(nil), l.fixed...)
+	keep := c.newFlags(len(l.fixed))
+	copy(keep, l.fixed)
 	available := target - c.Counter.Tokens(l.fixedSize)
 	steps := c.Counter.Tokens(sizeOfUnits(l.steps))
 	if steps > available {

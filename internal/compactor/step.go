@@ -95,6 +95,7 @@ func (s Step) paidFor() bool {
 func (s Step) run(ctx context.Context, c Conversation, goal Goal) (Conversation, Report) {
 	report := Report{Compactor: s.Name(), Before: c.Tokens()}
 	start := time.Now()
+	c.scratch.reset()
 	after, err := s.attempt(ctx, c, goal)
 	report.Duration = time.Since(start)
 	report.After = report.Before

@@ -104,7 +104,7 @@ func (s Summarization) reading(c Conversation, read []bool, end int) selection {
 	}
 	sel := s.selection(c, going)
 	var all unit
-	indexes := indexesOf(c.Items)
+	indexes := c.indexes()
 	for i, it := range c.Items {
 		if read[i] {
 			all.add(i, it, indexes)

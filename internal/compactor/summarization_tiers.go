@@ -128,7 +128,7 @@ type summaryUnit struct {
 
 func summariesIn(c Conversation) summaryUnits {
 	var summaries summaryUnits
-	indexes := indexesOf(c.Items)
+	indexes := c.indexes()
 	for i, it := range c.Items {
 		if it.foldable() {
 			u := unit{role: it.Role}

@@ -30,15 +30,6 @@ func (u *unit) add(i int, it *Item, indexes []int) {
 	u.totals = u.plus(it.totals())
 }
 
-// indexesOf returns the indexes of the items in their order, which no one may change.
-func indexesOf(items []*Item) []int {
-	indexes := make([]int, len(items))
-	for i := range indexes {
-		indexes[i] = i
-	}
-	return indexes
-}
-
 // with returns the two units as one.
 func (u unit) with(o unit) unit {
 	u.items = append(slices.Clone(u.items), o.items...)
@@ -65,7 +56,7 @@ func sizeOfUnits(units []unit) Size {
 
 // unitsOf returns the groups of a conversation in the order of their first items. Notes are not among them.
 func unitsOf(c Conversation) []unit {
-	units, indexes := make([]unit, 0, c.totals().counts.groups), indexesOf(c.Items)
+	units, indexes := c.newUnits(c.totals().counts.groups), c.indexes()
 	for i, it := range c.Items {
 		if it.isNote() {
 			continue
