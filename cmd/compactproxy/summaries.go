@@ -233,7 +233,9 @@ func endsWork(outcome remote.Outcome) bool {
 }
 
 func summaryOutcome(outcome remote.Outcome, reason remote.Reason) proxy.SummaryOutcome {
-	return proxy.SummaryOutcome{Outcome: string(outcome), Reason: string(reason), Made: endsWork(outcome)}
+	o := proxy.SummaryOutcome{Outcome: string(outcome), Reason: string(reason), Made: endsWork(outcome)}
+	o.Waited = outcome == remote.Written || !o.Made && reason != remote.QueueFull // nobody waits for what is to be prepared
+	return o
 }
 
 // summaryOutcomes returns all there are, for the metrics.

@@ -14,6 +14,8 @@ type SummaryOutcome struct {
 	Reason string
 	// Made is whether the outcome ends the work on a summary, so that it carries tokens and the time of the summarizer.
 	Made bool
+	// Waited is whether it is what a request got, so that it carries the time of a request.
+	Waited bool
 }
 
 // SummaryTokens are what the summarizer reported for its calls, in tokens.
@@ -61,8 +63,10 @@ func (m summaryMetrics) zero(known Known) {
 // Summary counts what became of a summary, how long that took, and what the summarizer reported.
 func (m *Metrics) Summary(o SummaryOutcome, took time.Duration, tokens SummaryTokens) {
 	m.summaries.requests.WithLabelValues(o.Outcome, o.Reason).Inc()
-	if !o.Made {
+	if o.Waited {
 		m.summaries.waited.Observe(took.Seconds())
+	}
+	if !o.Made {
 		return
 	}
 	m.summaries.seconds.Observe(took.Seconds())

@@ -46,11 +46,15 @@ func (l *ledger) obtain(ctx context.Context, key store.Key, may func() bool, wor
 	case ctx.Err() != nil:
 		return "", Declined, Canceled
 	}
-	// A text that came in the last moment stands.
+	return l.decline(ctx, key, reasonOf(res.err))
+}
+
+// decline remembers that a request goes without. A text that came in the last moment stands.
+func (l *ledger) decline(ctx context.Context, key store.Key, why Reason) (string, Outcome, Reason) {
 	if text := l.remember(ctx, key, ""); text != "" {
 		return text, Joined, ""
 	}
-	return "", Declined, reasonOf(res.err)
+	return "", Declined, why
 }
 
 // settled returns what a text from the store means.

@@ -165,3 +165,51 @@ func TestCloseCancelsWhatTakesTooLong(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestWhatFailedWhilePreparingIsNotPreparedAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		handler func(http.ResponseWriter, *http.Request, asked)
+		calls   int // with the one of a request that needs the text
+	}{
+		"a server that errs is asked once more when the text is needed": {func(w http.ResponseWriter, _ *http.Request, _ asked) {
+			w.WriteHeader(http.StatusBadGateway)
+		}, 2},
+		"a model that says nothing is not": {saying(" "), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaksNothing(t)
+			u := newUpstream(t, test.handler)
+			w := newWorld(t, u, nil)
+			for n := range 3 { // three responses before the cut
+				w.Prepare(Caller{}, []compactor.SummaryRequest{about("x")})
+				soon(t, "it is over", func() bool {
+					key := w.key(Caller{}, about("x"))
+					return w.failed.of(key) != "" && !w.flights.has(key)
+				})
+				if calls := len(u.requests()); calls != 1 {
+					t.Fatalf("%d calls after response %d", calls, n)
+				}
+			}
+			if text := w.For(Caller{}).Summarize(t.Context(), about("x")); text != "" {
+				t.Errorf("%q", text)
+			}
+			if text, remembered := w.For(Caller{}).Recall(t.Context(), about("x")); text != "" || !remembered {
+				t.Errorf("%q, %t", text, remembered)
+			}
+			if calls := len(u.requests()); calls != test.calls {
+				t.Errorf("%d calls, want %d", calls, test.calls)
+			}
+		})
+	}
+}
+
+func TestOnlySoManyFailuresAreRemembered(t *testing.T) {
+	var f failures
+	for n := range mostFailures + 10 {
+		f.add([32]byte{byte(n), byte(n >> 8)}, Blank)
+	}
+	f.add([32]byte{255, 255}, Canceled)
+	if len(f.reasons) != mostFailures || len(f.order) != mostFailures || f.of([32]byte{}) != "" || f.of([32]byte{255, 255}) != "" {
+		t.Errorf("%d reasons, %d in order", len(f.reasons), len(f.order))
+	}
+}

@@ -81,8 +81,11 @@ func (s *Summarizer) prepareQueued() {
 			continue
 		}
 		always := func() bool { return true }
-		s.flights.join(s.flights.lifetime, j.key, always, func(ctx context.Context) result {
+		r, _ := s.flights.join(s.flights.lifetime, j.key, always, func(ctx context.Context) result {
 			return s.produce(ctx, j.key, func(ctx context.Context) result { return s.write(ctx, j, Prepared) })
 		})
+		if r.err != nil {
+			s.failed.add(j.key, reasonOf(r.err))
+		}
 	}
 }

@@ -87,6 +87,7 @@ type Summarizer struct {
 	options Options
 	client  client
 	queue   queue
+	failed  failures
 	workers sync.WaitGroup
 	stop    context.CancelFunc // ends the lifetime of all work
 }
@@ -120,11 +121,11 @@ func New(options Options) (*Summarizer, error) {
 func (s *Summarizer) For(caller Caller) *Request { return &Request{summarizer: s, caller: caller} }
 
 // Prepare has texts written in the background that a later request will ask for. It returns at once; what finds no room
-// in the queue is dropped. A text that does not come is not remembered as declined.
+// in the queue is dropped. A text that does not come is not remembered as declined, but not tried again here either.
 func (s *Summarizer) Prepare(caller Caller, requests []compactor.SummaryRequest) {
 	for _, of := range requests {
 		key := s.key(caller, of)
-		if s.flights.has(key) || s.queue.has(key) {
+		if s.flights.has(key) || s.queue.has(key) || s.failed.of(key) != "" {
 			continue
 		}
 		if !s.queue.offer(s.job(key, caller, of)) {
