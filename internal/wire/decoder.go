@@ -3,8 +3,6 @@ package wire
 import (
 	"bytes"
 	"iter"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // decoder reads values of validated JSON. A value of an unexpected type reads as empty and leaves the reason behind, so
@@ -32,7 +30,7 @@ func (d *decoder) text(value []byte) string {
 	case bytes.IndexByte(value, '\\') < 0:
 		return string(value[1 : len(value)-1])
 	}
-	d.scratch, _ = jsontext.AppendUnquote(d.scratch[:0], value) // Parse has validated it
+	d.scratch = appendUnescaped(d.scratch[:0], value[1:len(value)-1])
 	return string(d.scratch)
 }
 

@@ -49,6 +49,7 @@ type Document struct {
 	elements []span
 	itemsAre byte             // the first byte of what holds the items, 0 when there is nothing
 	items    []compactor.Item // nil until Items is called
+	decoder  decoder          // of items
 }
 
 // Overhead is what the model receives beside the items, as raw JSON. A member that is absent or null is nil.

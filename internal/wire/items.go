@@ -17,17 +17,16 @@ func (d *Document) Items() ([]compactor.Item, error) {
 // Item decodes item i by itself: the Tool of a result is what the result says, whatever call it answers. Errors are as
 // for Items.
 func (d *Document) Item(i int) (compactor.Item, error) {
-	return d.decode(new(decoder), i)
+	return d.decode(i)
 }
 
 func (d *Document) decoded() ([]compactor.Item, error) {
 	if d.items != nil {
 		return d.items, nil
 	}
-	var dec decoder
 	items := make([]compactor.Item, d.Len())
 	for i := range items {
-		item, err := d.decode(&dec, i)
+		item, err := d.decode(i)
 		if err != nil {
 			return nil, err
 		}
@@ -39,11 +38,12 @@ func (d *Document) decoded() ([]compactor.Item, error) {
 	return items, nil
 }
 
-func (d *Document) decode(dec *decoder, i int) (compactor.Item, error) {
+func (d *Document) decode(i int) (compactor.Item, error) {
 	raw := d.Element(i)
-	item := d.dialect.decode(dec, raw)
-	if dec.reason != "" {
-		return compactor.Item{}, fmt.Errorf("decoding item %d: %w", i, unsupported(dec.reason))
+	d.decoder.reason = ""
+	item := d.dialect.decode(&d.decoder, raw)
+	if d.decoder.reason != "" {
+		return compactor.Item{}, fmt.Errorf("decoding item %d: %w", i, unsupported(d.decoder.reason))
 	}
 	item.Source, item.Raw = i, raw
 	return item, nil

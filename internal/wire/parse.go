@@ -1,12 +1,7 @@
 package wire
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
 )
@@ -54,17 +49,20 @@ const mostItems = 50_000
 // The error is ErrUnparsable or ErrUnsupported and quotes nothing of the body. Members of items are not looked at: that
 // is left to Items, since most requests are forwarded as they are.
 func Parse(api API, body []byte) (*Document, error) {
+	return ParseKnown(api, body, nil)
+}
+
+// ParseKnown is Parse for a body that may hold items of an earlier one. Known is asked once for each item that is an object,
+// in their order, whether the same bytes were Element of an earlier document; then they are not validated again. Where an
+// object begins, it ends at the same byte whatever follows, so such an item is valid here, too. A nil known knows none.
+func ParseKnown(api API, body []byte, known func(element []byte) bool) (*Document, error) {
 	dialect, err := api.dialect()
 	if err != nil {
 		return nil, err
 	}
 	d := &Document{api: api, body: body, dialect: dialect}
-	// Reading from a bytes.Buffer is what keeps the decoder from copying. By default it refuses duplicate names, invalid
-	// UTF-8 and nesting deeper than 10,000.
-	if err := d.scan(jsontext.NewDecoder(bytes.NewBuffer(body))); errors.Is(err, ErrUnsupported) {
+	if err := d.scan(known); err != nil {
 		return nil, err
-	} else if err != nil {
-		return nil, unparsable(err)
 	}
 	if err := d.checkItems(); err != nil {
 		return nil, err
@@ -92,47 +90,32 @@ func (d *Document) checkItems() error {
 	return nil
 }
 
-func (d *Document) scan(dec *jsontext.Decoder) error {
-	if dec.PeekKind() != jsontext.KindBeginObject {
-		return errors.New("not an object")
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() != jsontext.KindEndObject {
-		if err := d.scanMember(dec); err != nil {
-			return err
-		}
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	if _, err := dec.ReadToken(); err == nil {
-		return errors.New("more than one value")
-	} else if !errors.Is(err, io.EOF) {
-		return err
+func (d *Document) scan(known func([]byte) bool) error {
+	s := scanner{text: d.body}
+	ok := s.peek() == '{' && s.object(func(name []byte) bool { return d.scanMember(&s, name, known) }) && s.ends()
+	switch {
+	case len(d.elements) > mostItems:
+		return unsupported("too many items")
+	case !ok:
+		return fmt.Errorf("%w: at byte %d", ErrUnparsable, s.at)
 	}
 	return nil
 }
 
 // scanMember reads one member of the request. An items member that is a string counts as one item; one that is neither
 // that nor an array is read like any other, which leaves the document without items.
-func (d *Document) scanMember(dec *jsontext.Decoder) error {
-	quoted, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	name := unquoteName(quoted)
-	isItems, member := string(name) == d.dialect.items, d.members.lookup(name)
-	if isItems && dec.PeekKind() == jsontext.KindBeginArray {
+func (d *Document) scanMember(s *scanner, name []byte, known func([]byte) bool) bool {
+	isItems := string(name) == d.dialect.items
+	if isItems && s.peek() == '[' {
 		d.itemsAre = '['
-		return d.scanItems(dec)
+		d.elements = make([]span, 0, len(d.body)/1024+16) // mostly enough, whatever the number of items
+		return s.array(func() bool { return d.scanItem(s, known) })
 	}
-	value, err := d.scanValue(dec)
-	if err != nil || string(value.of(d.body)) == "null" {
-		return err
+	value, ok := scanValue(s)
+	if !ok || string(value.of(d.body)) == "null" {
+		return ok
 	}
-	if member != nil {
+	if member := d.members.lookup(name); member != nil {
 		*member = value.of(d.body)
 	}
 	if isItems {
@@ -141,32 +124,33 @@ func (d *Document) scanMember(dec *jsontext.Decoder) error {
 			d.elements = []span{value}
 		}
 	}
-	return nil
+	return true
 }
 
-func (d *Document) scanItems(dec *jsontext.Decoder) error {
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	d.elements = make([]span, 0, len(d.body)/1024+16) // mostly enough, whatever the number of items
-	for dec.PeekKind() != jsontext.KindEndArray {
-		if len(d.elements) == mostItems {
-			return unsupported("too many items")
+// scanItem passes over one element of the array of items.
+func (d *Document) scanItem(s *scanner, known func([]byte) bool) bool {
+	if known != nil && s.peek() == '{' {
+		element := span{s.at, containerEnd(d.body, s.at)}
+		if known(element.of(d.body)) {
+			s.at = element.end
+			return d.addElement(element)
 		}
-		element, err := d.scanValue(dec)
-		if err != nil {
-			return err
-		}
-		d.elements = append(d.elements, element)
 	}
-	_, err := dec.ReadToken()
-	return err
+	element, ok := scanValue(s)
+	return ok && d.addElement(element)
 }
 
-func (d *Document) scanValue(dec *jsontext.Decoder) (span, error) {
-	value, err := dec.ReadValue()
-	end := int(dec.InputOffset())
-	return span{end - len(value), end}, err
+// addElement refuses the first of too many items.
+func (d *Document) addElement(element span) bool {
+	d.elements = append(d.elements, element)
+	return len(d.elements) <= mostItems
+}
+
+func scanValue(s *scanner) (span, bool) {
+	s.peek()
+	start := s.at
+	ok := s.value()
+	return span{start, s.at}, ok
 }
 
 // lookup returns where to keep the value of a member, nil when it is of no interest.

@@ -3,8 +3,8 @@ package wire
 import (
 	"bytes"
 	"iter"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // The functions of this file walk over bytes that Parse has validated. So they look for delimiters only, which is faster
@@ -74,10 +74,15 @@ func valueEnd(b []byte, at int) int {
 	return at + bytes.IndexAny(b[at:], ",]} \n\r\t") // a number, true, false or null: something always follows it
 }
 
-// stringEnd looks for the quote that is not escaped: the one with an even number of backslashes before it.
+// stringEnd looks for the quote that is not escaped: the one with an even number of backslashes before it. Of a string
+// without an end, which Parse does not let pass, it is the end of b.
 func stringEnd(b []byte, at int) int {
 	for end := at + 1; ; end++ {
-		end += bytes.IndexByte(b[end:], '"')
+		quote := bytes.IndexByte(b[end:], '"')
+		if quote < 0 {
+			return len(b)
+		}
+		end += quote
 		escapes := 0
 		for b[end-1-escapes] == '\\' {
 			escapes++
@@ -88,8 +93,9 @@ func stringEnd(b []byte, at int) int {
 	}
 }
 
+// containerEnd looks for the bracket that closes the one at at. Without one it is the end of b.
 func containerEnd(b []byte, at int) int {
-	for depth := 0; ; at++ {
+	for depth := 0; at < len(b); at++ {
 		switch b[at] {
 		case '"':
 			at = stringEnd(b, at) - 1
@@ -101,13 +107,59 @@ func containerEnd(b []byte, at int) int {
 			}
 		}
 	}
+	return len(b)
 }
 
 // unquoteName returns the name in a quoted one, in place unless it holds escapes.
 func unquoteName(quoted []byte) []byte {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return quoted[1 : len(quoted)-1]
+	name := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(name, '\\') < 0 {
+		return name
 	}
-	name, _ := jsontext.AppendUnquote(nil, quoted) // the decoder has validated it
-	return name
+	return appendUnescaped(nil, name)
+}
+
+// appendUnescaped appends the text of a string, given without its quotes.
+func appendUnescaped(dst, text []byte) []byte {
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 {
+			return append(dst, text...)
+		}
+		dst, text = append(dst, text[:at]...), text[at:]
+		length := escapeLength(text)
+		if length == len(`\n`) {
+			dst = append(dst, unescaped(text[1]))
+		} else {
+			high, _ := codeUnit(text)
+			low, _ := codeUnit(text[len(`\u0000`):length])
+			dst = utf8.AppendRune(dst, joinUnits(high, low))
+		}
+		text = text[length:]
+	}
+}
+
+// unescaped returns the byte that a backslash and a letter stand for.
+func unescaped(letter byte) byte {
+	switch letter {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return letter // a quote, a backslash or a slash
+}
+
+// joinUnits returns the character of one or two UTF-16 code units.
+func joinUnits(high, low uint16) rune {
+	if utf16.IsSurrogate(rune(high)) {
+		return utf16.DecodeRune(rune(high), rune(low))
+	}
+	return rune(high)
 }
