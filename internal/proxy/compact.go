@@ -24,7 +24,7 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 			shorter, err = nil, nil
 		}
 	}()
-	doc, err := wire.Parse(c.api, body)
+	doc, err := readDocument(c.api, body, p.cache)
 	if err != nil {
 		x.decision.pass(reasonOf(err))
 		return nil, nil
@@ -72,9 +72,9 @@ func threshold(plan Plan, doc *wire.Document, compaction bool) limit {
 // decide looks for a proof that the plan would not act, the cheapest first, and replays the conversation where there is
 // none.
 func (p *Proxy) decide(
-	ctx context.Context, x *exchange, plan Plan, doc *wire.Document, body []byte, c choice,
+	ctx context.Context, x *exchange, plan Plan, doc document, body []byte, c choice,
 ) ([]byte, error) {
-	d, below := &x.decision, threshold(plan, doc, c.compaction)
+	d, below := &x.decision, threshold(plan, doc.Document, c.compaction)
 	d.window = plan.Compactor.Budget.Window
 	sizes := newSizes(doc, plan.Counter, p.cache)
 	if below.holds && sizes.surelyBelow(below.tokens) {
@@ -96,7 +96,7 @@ func (p *Proxy) decide(
 		return nil, nil
 	}
 	c.compaction = c.compaction || doc.AsksForCompaction()
-	conversation = p.assist(x, conversation, plan, doc, c)
+	conversation = p.assist(x, conversation, plan, doc.Document, c)
 	outcome := plan.Compactor.Replay(ctx, conversation, doc.MaxOutput())
 	if ctx.Err() != nil { // a replay that was broken off has no meaning
 		return nil, ctx.Err()
@@ -109,7 +109,7 @@ func (p *Proxy) decide(
 }
 
 // apply turns the outcome of a replay into the decision and the body.
-func (p *Proxy) apply(ctx context.Context, d *decision, plan Plan, doc *wire.Document, o compactor.Outcome) ([]byte, error) {
+func (p *Proxy) apply(ctx context.Context, d *decision, plan Plan, doc document, o compactor.Outcome) ([]byte, error) {
 	d.count(o.Before, o.After)
 	reason := ReasonToPass(o)
 	if reason != "" {

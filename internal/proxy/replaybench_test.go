@@ -63,7 +63,7 @@ func BenchmarkReplay(b *testing.B) {
 			}
 			cache := tokens.NewCache(4 * bench.items)
 			count := func() *sizes {
-				doc, err := wire.Parse(wire.Chat, body)
+				doc, err := readDocument(wire.Chat, body, cache)
 				if err != nil {
 					b.Fatal(err)
 				}

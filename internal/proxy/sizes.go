@@ -16,36 +16,64 @@ const framing = 256
 // counter's unit.
 const smallestItem = 64
 
+// document is a request with the keys of its items: the body is hashed once, for all that is remembered of it.
+type document struct {
+	*wire.Document
+	keys  []tokens.Key // of the items, by index
+	valid tokens.Key   // with the key of an item, it is in the cache when the item is known to be valid
+}
+
+// readDocument parses a body. The items that were measured in an earlier one are not validated again.
+func readDocument(api wire.API, body []byte, cache *tokens.Cache) (document, error) {
+	d := document{valid: cache.TextKey("valid")}
+	var err error
+	d.Document, err = wire.ParseKnown(api, body, func(element []byte) bool {
+		key := cache.Key(element)
+		d.keys = append(d.keys, key)
+		_, known := cache.Get(d.valid.With(key))
+		return known
+	})
+	if err != nil {
+		return document{}, err
+	}
+	for i := len(d.keys); i < d.Len(); i++ { // an input that is a string
+		d.keys = append(d.keys, cache.Key(d.Element(i)))
+	}
+	return d, nil
+}
+
 // sizes are what the items of a document and the overhead beside them weigh, as far as it is known. A client resends all
 // its history, so most sizes are known from the request before.
 type sizes struct {
-	doc     *wire.Document
+	doc     document
 	counter tokens.Counter
 	cache   *tokens.Cache
-	scope   string // of the keys in the cache: the same bytes mean something else in another API
+	scope   tokens.Key // of the keys in the cache: the same bytes mean something else in another API
 
 	items   []compactor.Size // by index in the document
 	unknown []int            // indexes of items
 	sum     compactor.Size   // of all that is known
 
 	beside        tokens.Overhead // what stands beside the items
+	besideKey     tokens.Key
 	overhead      compactor.Size
 	overheadKnown bool
 }
 
 // newSizes looks the sizes up in the cache.
-func newSizes(doc *wire.Document, counter tokens.Counter, cache *tokens.Cache) *sizes {
-	s := &sizes{doc: doc, counter: counter, cache: cache, scope: doc.API().String() + " " + counter.ID()}
+func newSizes(doc document, counter tokens.Counter, cache *tokens.Cache) *sizes {
+	s := &sizes{doc: doc, counter: counter, cache: cache, scope: cache.TextKey(doc.API().String() + " " + counter.ID())}
 	s.items = make([]compactor.Size, doc.Len())
-	s.beside = OverheadOf(doc)
+	s.beside = OverheadOf(doc.Document)
+	s.besideKey = s.overheadKey()
 	for i := range s.items {
-		if size, ok := cache.Get(s.itemKey(i)); ok {
+		if size, ok := cache.Get(s.scope.With(doc.keys[i])); ok {
 			s.setItem(i, size)
 		} else {
 			s.unknown = append(s.unknown, i)
 		}
 	}
-	if size, ok := cache.Get(s.overheadKey()); ok {
+	if size, ok := cache.Get(s.besideKey); ok {
 		s.setOverhead(size)
 	}
 	return s
@@ -77,8 +105,20 @@ func (s *sizes) anyMedia() bool {
 	})
 }
 
-// measure counts what is not known.
+// measure counts what is not known, and remembers that the items are valid: Parse has validated them.
 func (s *sizes) measure() error {
+	if err := s.measureItems(); err != nil {
+		return err
+	}
+	for _, i := range s.unknown {
+		s.cache.Put(s.doc.valid.With(s.doc.keys[i]), compactor.Size{})
+	}
+	s.unknown = nil
+	s.measureOverhead()
+	return nil
+}
+
+func (s *sizes) measureItems() error {
 	if !s.counter.Independent() {
 		return s.measureTogether()
 	}
@@ -88,11 +128,9 @@ func (s *sizes) measure() error {
 			return err
 		}
 		size := s.counter.Measure(item)
-		s.cache.Put(s.itemKey(i), size)
+		s.cache.Put(s.scope.With(s.doc.keys[i]), size)
 		s.setItem(i, size)
 	}
-	s.unknown = nil
-	s.measureOverhead()
 	return nil
 }
 
@@ -106,8 +144,6 @@ func (s *sizes) measureTogether() error {
 	for i, item := range items {
 		s.setItem(i, s.counter.Measure(item))
 	}
-	s.unknown = nil
-	s.measureOverhead()
 	return nil
 }
 
@@ -116,7 +152,7 @@ func (s *sizes) measureOverhead() {
 		return
 	}
 	size := s.counter.Overhead(s.beside)
-	s.cache.Put(s.overheadKey(), size)
+	s.cache.Put(s.besideKey, size)
 	s.setOverhead(size)
 }
 
@@ -145,13 +181,15 @@ func (s *sizes) setOverhead(size compactor.Size) {
 	s.sum = s.sum.Plus(size)
 }
 
-func (s *sizes) itemKey(i int) tokens.Key { return s.cache.Key(s.scope, s.doc.Element(i)) }
-
-// overheadKey has more parts than itemKey, so that neither is taken for the other.
+// overheadKey has more parts than the key of an item, so that neither is taken for the other.
 func (s *sizes) overheadKey() tokens.Key {
-	o := s.beside
-	return s.cache.Key(s.scope, o.Instructions, o.Tools, o.Functions, o.FunctionCall, o.ToolChoice, o.Format,
-		strconv.AppendBool(nil, o.System))
+	o, key := s.beside, s.scope
+	for _, part := range [...][]byte{
+		o.Instructions, o.Tools, o.Functions, o.FunctionCall, o.ToolChoice, o.Format, strconv.AppendBool(nil, o.System),
+	} {
+		key = key.With(s.cache.Key(part))
+	}
+	return key
 }
 
 // OverheadOf returns what stands beside the items of a document. A system message matters to functions only, and stands at

@@ -9,13 +9,14 @@ import (
 	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
-func parse(t testing.TB, body string) *wire.Document {
+// read parses a chat request and looks its sizes up.
+func read(t testing.TB, body string, counter tokens.Counter, cache *tokens.Cache) *sizes {
 	t.Helper()
-	doc, err := wire.Parse(wire.Chat, []byte(body))
+	doc, err := readDocument(wire.Chat, []byte(body), cache)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return doc
+	return newSizes(doc, counter, cache)
 }
 
 func chat(messages ...string) string {
@@ -44,11 +45,11 @@ func TestSurelyBelow(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			cache := tokens.NewCache(1000)
 			for _, body := range test.known {
-				if err := newSizes(parse(t, body), quarterCounter{}, cache).measure(); err != nil {
+				if err := read(t, body, quarterCounter{}, cache).measure(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if got := newSizes(parse(t, test.body), quarterCounter{}, cache).surelyBelow(test.limit); got != test.want {
+			if got := read(t, test.body, quarterCounter{}, cache).surelyBelow(test.limit); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -83,12 +84,13 @@ func FuzzSurelyBelow(f *testing.F) {
 	f.Add(`{"messages":[{}]}`)
 	f.Add(`{"functions":[{}],"messages":[{"role":"function","name":"é","content":[{"type":"text","text":"\u00e9"}]}]}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		doc, err := wire.Parse(wire.Chat, []byte(body))
+		cache := tokens.NewCache(100)
+		doc, err := readDocument(wire.Chat, []byte(body), cache)
 		if err != nil {
 			t.Skip()
 		}
 		for _, counter := range counters {
-			s := newSizes(doc, counter, tokens.NewCache(100))
+			s := newSizes(doc, counter, cache)
 			limit := lowestProven(s, len(body))
 			if limit == 0 || s.measure() != nil {
 				continue
@@ -118,7 +120,7 @@ func lowestProven(s *sizes, bytes int) int {
 
 // What such a counter adds is not bounded by an item's bytes: characters that JSON need not escape count escaped.
 func TestNothingIsProvenForACounterThatReadsMoreThanTheBytes(t *testing.T) {
-	s := newSizes(parse(t, chat(said("hi"))), quarterCounter{dependent: true}, tokens.NewCache(10))
+	s := read(t, chat(said("hi")), quarterCounter{dependent: true}, tokens.NewCache(10))
 	if s.surelyBelow(1 << 30) {
 		t.Error("there is no such proof")
 	}
@@ -130,11 +132,11 @@ func TestMeasuredPartsAddUp(t *testing.T) {
 		cache := tokens.NewCache(1000)
 		for steps := range 5 {
 			body := `{"tools":[{"type":"function"}],` + toolLoop("model", steps, 100)[1:]
-			s := newSizes(parse(t, body), counter, cache)
+			s := read(t, body, counter, cache)
 			if err := s.measure(); err != nil {
 				t.Fatal(err)
 			}
-			items, _ := parse(t, body).Items()
+			items, _ := s.doc.Items()
 			want := counter.Overhead(tokens.Overhead{Tools: []byte(`[{"type":"function"}]`)})
 			for _, item := range items {
 				want = want.Plus(counter.Measure(item))
@@ -160,7 +162,11 @@ func TestSystemMessageIsPartOfTheOverhead(t *testing.T) {
 		tools + chat(`{"role":"system"}`)[1:]:                              true,
 		tools + chat(`{"role":5}`, said("hi"))[1:]:                         false,
 	} {
-		if got := OverheadOf(parse(t, body)).System; got != want {
+		doc, err := wire.Parse(wire.Chat, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := OverheadOf(doc).System; got != want {
 			t.Errorf("%s: %v", body, got)
 		}
 	}
@@ -169,7 +175,7 @@ func TestSystemMessageIsPartOfTheOverhead(t *testing.T) {
 func TestUnsupportedItemIsAnError(t *testing.T) {
 	body := chat(`{"role":"user","content":5}`)
 	for _, counter := range []quarterCounter{{}, {dependent: true}} {
-		s := newSizes(parse(t, body), counter, tokens.NewCache(10))
+		s := read(t, body, counter, tokens.NewCache(10))
 		if s.surelyBelow(1 << 30) {
 			t.Error("there is no proof for what cannot be read")
 		}
@@ -189,7 +195,7 @@ func TestSizesOfOneAPIAreNotThoseOfTheOther(t *testing.T) {
 	}
 	size := func(api wire.API, body string) int {
 		t.Helper()
-		doc, err := wire.Parse(api, []byte(body))
+		doc, err := readDocument(api, []byte(body), cache)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,5 +208,32 @@ func TestSizesOfOneAPIAreNotThoseOfTheOther(t *testing.T) {
 	chat, responses := size(wire.Chat, `{"messages":[`+item+`]}`), size(wire.Responses, `{"input":[`+item+`]}`)
 	if chat <= responses {
 		t.Errorf("%d tokens in a chat, %d in responses", chat, responses)
+	}
+}
+
+// What was measured is not validated again, and is found again only by all of its bytes.
+func TestReadDocumentTrustsOnlyWhatWasMeasured(t *testing.T) {
+	cache := tokens.NewCache(100)
+	known := said("some text")
+	if s := read(t, chat(known), quarterCounter{}, cache); s.measure() != nil {
+		t.Fatal("the first request cannot be measured")
+	}
+	for body, valid := range map[string]bool{
+		chat(known):                true,
+		chat(known, said("x")):     true,
+		chat(known, `{"role":`):    false,
+		chat(known + known):        false,
+		chat(known) + `{`:          false,
+		chat(known[:len(known)-1]): false,
+		chat(said("some\ntext")):   true,
+		chat(`{"role":"user","content":"some` + "\x01" + `text"}`): false,
+	} {
+		doc, err := readDocument(wire.Chat, []byte(body), cache)
+		if (err == nil) != valid {
+			t.Errorf("%q: error %v", body, err)
+		}
+		if err == nil && len(doc.keys) != doc.Len() {
+			t.Errorf("%q: %d keys for %d items", body, len(doc.keys), doc.Len())
+		}
 	}
 }

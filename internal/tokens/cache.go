@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"sync"
 
@@ -20,11 +19,16 @@ type Cache struct {
 	shards []cacheShard
 }
 
-// Key stands for some bytes as measured by some counter. Two different ones have the same key with a probability of
-// 2^-64, which nobody outside the process can raise, since the hash is seeded anew for every cache.
+// Key stands for some bytes, or for a list of such. Two different ones have the same key with a probability of about 2^-64, which
+// nobody outside the process can raise, since the hash is seeded anew for every cache.
 type Key struct {
 	hash   uint64
-	length int
+	length int // of all bytes
+}
+
+// With returns the key of the list k, other. The order matters.
+func (k Key) With(other Key) Key {
+	return Key{hash: mix(mix(k.hash) ^ other.hash), length: k.length + other.length}
 }
 
 type cacheShard struct {
@@ -41,25 +45,21 @@ func NewCache(entries int) *Cache {
 	}
 	c := &Cache{seed: maphash.MakeSeed(), shards: make([]cacheShard, shards)}
 	for i := range c.shards {
-		c.shards[i].limit = max(entries, 0) / (2 * shards)
-		c.shards[i].new = make(map[Key]compactor.Size)
+		c.shards[i] = cacheShard{
+			limit: max(entries, 0) / (2 * shards), new: make(map[Key]compactor.Size), old: make(map[Key]compactor.Size),
+		}
 	}
 	return c
 }
 
-// Key returns the key of some bytes, given in one or more parts, for the counter with that ID.
-func (c *Cache) Key(counter string, raw ...[]byte) Key {
-	var h maphash.Hash
-	h.SetSeed(c.seed)
-	writeLength(&h, len(counter))
-	_, _ = h.WriteString(counter)
-	length := 0
-	for _, part := range raw {
-		writeLength(&h, len(part))
-		_, _ = h.Write(part)
-		length += len(part)
-	}
-	return Key{hash: h.Sum64(), length: length}
+// Key returns the key of some bytes.
+func (c *Cache) Key(bytes []byte) Key {
+	return Key{hash: maphash.Bytes(c.seed, bytes), length: len(bytes)}
+}
+
+// TextKey returns the key of the bytes of a text, which is the same.
+func (c *Cache) TextKey(text string) Key {
+	return Key{hash: maphash.String(c.seed, text), length: len(text)}
 }
 
 // Get returns the size stored under key.
@@ -95,14 +95,8 @@ func (s *cacheShard) put(key Key, size compactor.Size) {
 		return
 	}
 	if _, ok := s.new[key]; !ok && len(s.new) >= s.limit {
-		s.old, s.new = s.new, make(map[Key]compactor.Size)
+		s.old, s.new = s.new, s.old
+		clear(s.new) // which keeps its memory for as many entries
 	}
 	s.new[key] = size
-}
-
-// writeLength keeps parts apart, so that moving a byte from one to the next changes the hash.
-func writeLength(h *maphash.Hash, n int) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(n))
-	_, _ = h.Write(b[:])
 }

@@ -12,29 +12,30 @@ func number64(i int) []byte { return binary.LittleEndian.AppendUint64(nil, uint6
 
 func TestCacheReturnsWhatWasPut(t *testing.T) {
 	cache := NewCache(1000)
-	key, want := cache.Key("counter", []byte("text")), compactor.Size{Length: 7, Flat: 85, Items: 1}
+	key, want := cache.Key([]byte("text")), compactor.Size{Length: 7, Flat: 85, Items: 1}
 	if _, ok := cache.Get(key); ok {
 		t.Error("an empty cache knows a size")
 	}
 	cache.Put(key, want)
-	if got, ok := cache.Get(cache.Key("counter", []byte("text"))); !ok || got != want {
+	if got, ok := cache.Get(cache.TextKey("text")); !ok || got != want {
 		t.Errorf("got %+v, %v", got, ok)
 	}
 }
 
-func TestKeysTellCountersTextsAndPartsApart(t *testing.T) {
+func TestKeysTellBytesAndListsApart(t *testing.T) {
 	cache := NewCache(1000)
+	a, b, ab, none := cache.TextKey("a"), cache.TextKey("b"), cache.TextKey("ab"), cache.TextKey("")
 	seen := map[Key]int{}
 	for i, key := range []Key{
-		cache.Key("a", []byte("bc")), cache.Key("ab", []byte("c")), cache.Key("abc"), cache.Key("a", []byte("b"), []byte("c")),
-		cache.Key("a", []byte("bc"), nil), cache.Key("a", nil, []byte("bc")), cache.Key("a", []byte("bd")), cache.Key("a", []byte("bc\x00")),
+		a, b, ab, none, cache.TextKey("ab\x00"), a.With(b), b.With(a), a.With(none), none.With(a), none.With(none), ab.With(none),
+		none.With(ab), a.With(b).With(none), a.With(b.With(none)), none.With(a).With(b), a.With(a), b.With(b), a.With(a).With(a),
 	} {
 		if j, ok := seen[key]; ok {
 			t.Errorf("keys %d and %d are equal", i, j)
 		}
 		seen[key] = i
 	}
-	if NewCache(1000).Key("a", []byte("bc")) == cache.Key("a", []byte("bc")) {
+	if NewCache(1000).TextKey("ab") == ab {
 		t.Error("two caches hash alike, so collisions can be prepared")
 	}
 }
@@ -43,14 +44,14 @@ func TestCacheIsBounded(t *testing.T) {
 	for _, entries := range []int{-1, 0, 1, 2, 10, 31, 32, 1000, 5000} {
 		cache := NewCache(entries)
 		for i := range 20_000 {
-			cache.Put(cache.Key("c", number64(i)), compactor.Size{Length: i})
+			cache.Put(cache.Key(number64(i)), compactor.Size{Length: i})
 		}
 		kept := 0
 		for i := range 20_000 {
-			shard := cache.shard(cache.Key("c", number64(i)))
-			if _, ok := shard.new[cache.Key("c", number64(i))]; ok {
+			shard := cache.shard(cache.Key(number64(i)))
+			if _, ok := shard.new[cache.Key(number64(i))]; ok {
 				kept++
-			} else if _, ok := shard.old[cache.Key("c", number64(i))]; ok {
+			} else if _, ok := shard.old[cache.Key(number64(i))]; ok {
 				kept++
 			}
 		}
@@ -65,10 +66,10 @@ func TestCacheIsBounded(t *testing.T) {
 
 func TestWhatIsUsedStays(t *testing.T) {
 	cache := NewCache(1000)
-	used := cache.Key("c", []byte("used"))
+	used := cache.Key([]byte("used"))
 	cache.Put(used, compactor.Size{Length: 1})
 	for i := range 10_000 {
-		cache.Put(cache.Key("c", number64(i)), compactor.Size{})
+		cache.Put(cache.Key(number64(i)), compactor.Size{})
 		if _, ok := cache.Get(used); !ok {
 			t.Fatalf("forgotten after %d others", i)
 		}
@@ -82,7 +83,7 @@ func TestCacheServesManyAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for i := range 2000 {
 				n := (i*7 + worker) % 500
-				key := cache.Key("c", number64(n))
+				key := cache.Key(number64(n))
 				if size, ok := cache.Get(key); ok && size.Length != n {
 					t.Errorf("%d has the size of %d", n, size.Length)
 				}

@@ -73,3 +73,12 @@ func TestARememberingCounterMeasuresCallsAndMediaItself(t *testing.T) {
 		t.Fatalf("sizes %v, %v and %v", bare, called, pictured)
 	}
 }
+
+func TestARememberingCounterAllocatesNothing(t *testing.T) {
+	counter := NewCache(100).Remember(newTestCounter(t, Spec{}))
+	item := compactor.Item{Role: compactor.User, Text: strings.Repeat("some text ", 100), HasText: true}
+	counter.Measure(item)
+	if n := testing.AllocsPerRun(100, func() { counter.Measure(item) }); n > 0 {
+		t.Errorf("%v allocations to look a size up", n)
+	}
+}
