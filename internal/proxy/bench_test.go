@@ -29,37 +29,38 @@ package main type struct interface map range for if else nil true false len appe
 // conversation returns a chat request of about size bytes in messages of about 2,000. Every salt gives other messages.
 func conversation(size, salt int) string {
 	random := rand.New(rand.NewPCG(1, uint64(salt)))
-	vocabulary := strings.Fields(words)
-	var b strings.Builder
-	b.WriteString(`{"model":"model","stream":false,"messages":[{"role":"system","content":"You are a coding agent."}`)
-	for i := 0; b.Len() < size; i++ {
-		var text strings.Builder
-		fmt.Fprintf(&text, "%d-%d ", salt, i)
-		for text.Len() < min(2000, size/2) {
-			text.WriteString(vocabulary[random.IntN(len(vocabulary))])
-			text.WriteByte(" \n"[random.IntN(12)/11])
-		}
-		fmt.Fprintf(&b, `,{"role":%q,"content":%q}`, []string{"user", "assistant"}[i%2], text.String())
+	b := []byte(`{"model":"model","stream":false,"messages":[{"role":"system","content":"You are a coding agent."}`)
+	for i := 0; len(b) < size; i++ {
+		b = appendMessage(b, random, i, min(2000, size/2))
 	}
-	b.WriteString(`]}`)
-	return b.String()
+	return string(b) + `]}`
+}
+
+// appendMessage appends a comma and message number i, the text of which has about size bytes.
+func appendMessage(b []byte, random *rand.Rand, i, size int) []byte {
+	vocabulary := strings.Fields(words)
+	text := fmt.Appendf(nil, "%d-%d ", random.Uint32(), i)
+	for len(text) < size {
+		text = append(text, vocabulary[random.IntN(len(vocabulary))]...)
+		text = append(text, " \n"[random.IntN(12)/11])
+	}
+	return fmt.Appendf(b, `,{"role":%q,"content":%q}`, []string{"user", "assistant"}[i%2], text)
 }
 
 // pair is a plain httputil.ReverseProxy and a compactproxy in front of the same upstream.
 type pair struct {
 	plain, compact string
+	upstream       *url.URL
 	client         *http.Client
 }
 
-func newPair(b *testing.B, upstream http.Handler) pair {
+// newPair starts a pair. The window is the model's, in tokens.
+func newPair(b testing.TB, upstream http.Handler, window int) pair {
 	b.Helper()
 	up := httptest.NewServer(upstream)
 	b.Cleanup(up.Close)
 	base, _ := url.Parse(up.URL)
-	plain := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(base) },
-		Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 10},
-	})
+	plain := httptest.NewServer(newPlainProxy(base))
 	b.Cleanup(plain.Close)
 	library, err := tokens.Load()
 	if err != nil {
@@ -72,12 +73,26 @@ func newPair(b *testing.B, upstream http.Handler) pair {
 	f := newFixtureFor(b, up.URL, func(o *Options) {
 		plan := testPlan()
 		plan.Counter = counter
-		plan.Compactor.Budget = compactor.Budget{Window: 240_000, CompactAt: 0.7, CompactTo: 0.4}
+		plan.Compactor.Budget = compactor.Budget{Window: window, CompactAt: 0.7, CompactTo: 0.4}
 		o.Planner = testPlanner{plan}
 		o.Cache = tokens.NewCache(1 << 16)
 		o.Logger = slog.New(slog.NewTextHandler(struct{ io.Writer }{io.Discard}, nil)) // which formats the lines
 	})
-	return pair{plain: plain.URL, compact: f.url, client: &http.Client{Transport: &http.Transport{DisableCompression: true}}}
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 256}}
+	return pair{plain: plain.URL, compact: f.url, upstream: base, client: client}
+}
+
+func newPlainProxy(upstream *url.URL) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+		Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 256},
+	}
+}
+
+// answerAnything is an upstream that reads requests and answers each the same.
+func answerAnything(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	_, _ = io.WriteString(w, `{"id":"chatcmpl-1"}`)
 }
 
 func (p pair) post(b *testing.B, base, body string) (time.Duration, http.Header) {
@@ -111,10 +126,7 @@ func BenchmarkPassThrough(b *testing.B) {
 		{"3KB", 3000, true, false},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			p := newPair(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				_, _ = io.WriteString(w, `{"id":"chatcmpl-1"}`)
-			}))
+			p := newPair(b, http.HandlerFunc(answerAnything), 240_000)
 			body := conversation(bench.size, 0)
 			_, header := p.post(b, p.compact, body)
 			if counted := header.Get(headerTokensBefore) != ""; header.Get(headerReason) != string(BelowTrigger) || counted != bench.counted {
@@ -153,7 +165,7 @@ func BenchmarkEventDelay(b *testing.B) {
 		case <-r.Context().Done():
 			return ""
 		}
-	}))
+	}), 240_000)
 	readers, delays := map[string]*bufio.Reader{}, map[string][]time.Duration{}
 	for name, base := range map[string]string{"plain": p.plain, "compact": p.compact} {
 		res, err := send(b.Context(), http.MethodPost, base+"/v1/chat/completions", strings.NewReader(shortRequest),

@@ -104,7 +104,7 @@ func severalTimes(b *testing.B, call func()) time.Duration {
 
 // processorTime is what the process has used so far, garbage collection included, and unlike the clock no matter of what
 // else the machine does.
-func processorTime(b *testing.B) time.Duration {
+func processorTime(b testing.TB) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -25,7 +25,7 @@ type document struct {
 
 // readDocument parses a body. The items that were measured in an earlier one are not validated again.
 func readDocument(api wire.API, body []byte, cache *tokens.Cache) (document, error) {
-	d := document{valid: cache.TextKey("valid")}
+	d := document{valid: cache.TextKey("valid"), keys: make([]tokens.Key, 0, len(body)/1024+16)} // mostly enough
 	var err error
 	d.Document, err = wire.ParseKnown(api, body, func(element []byte) bool {
 		key := cache.Key(element)
