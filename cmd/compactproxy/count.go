@@ -12,19 +12,35 @@ import (
 	"github.com/compactproxy/compactproxy/internal/tokens"
 )
 
-// runCount prints the tokens of the request body on standard input, item by item.
+// runCount prints the tokens of the request body on standard input, item by item or beside what the upstream counted.
 func runCount(_ context.Context, env environment) error {
 	flags := newRequestFlags("count")
+	var compare comparison
+	compare.addTo(flags)
 	request, err := flags.read(env)
 	if err != nil {
+		return err
+	}
+	if err := compare.check(); err != nil {
 		return err
 	}
 	counter, err := request.plans.counter(request.document.Model(), flags.profile)
 	if err != nil {
 		return err
 	}
-	return writeCount(env.stdout, request.conversation(counter))
+	conversation := request.conversation(counter)
+	if !compare.wanted {
+		return writeCount(env.stdout, conversation)
+	}
+	usage, err := compare.inputTokens()
+	if err != nil {
+		return err
+	}
+	return writeComparison(env.stdout, request.document.API(), total(conversation), usage)
 }
+
+// total returns the tokens of a conversation with its overhead.
+func total(c compactor.Conversation) int { return c.Counter.Tokens(c.Size().Plus(c.Overhead)) }
 
 // counter returns the counter for a model, also where nothing is known of the model.
 func (p *plans) counter(model, profile string) (tokens.Counter, error) {
@@ -40,7 +56,7 @@ func writeCount(w io.Writer, c compactor.Conversation) error {
 		_, _ = fmt.Fprintf(table, "%d\t%d\t %s\n", i, c.Counter.Tokens(item.Size), describeItem(item))
 	}
 	_, _ = fmt.Fprintf(table, "\t%d\t overhead: instructions, tools, response format and framing\n", c.Counter.Tokens(c.Overhead))
-	_, _ = fmt.Fprintf(table, "\t%d\t total\n", c.Counter.Tokens(c.Size().Plus(c.Overhead)))
+	_, _ = fmt.Fprintf(table, "\t%d\t total\n", total(c))
 	return table.Flush()
 }
 
