@@ -100,6 +100,9 @@ func (s *sizes) surelyBelow(limit int) bool {
 
 func (s *sizes) anyMedia() bool {
 	return slices.ContainsFunc(s.unknown, func(i int) bool {
+		if s.doc.TextOnly(i) {
+			return false
+		}
 		item, err := s.doc.Item(i)
 		return err != nil || !item.Media.Empty()
 	})

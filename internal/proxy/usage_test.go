@@ -20,6 +20,8 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
 // compressor is an encoder that can be flushed.
@@ -361,6 +363,34 @@ func TestEstimatesAreComparedWithTheUsage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Every form of an answer says what the estimate for its model rule was worth.
+func TestAnswersOfEveryFormFeedTheEstimates(t *testing.T) {
+	const chatUsage, responsesUsage = `{"usage":{"prompt_tokens":1500}}`, `{"usage":{"input_tokens":1500}}`
+	answers := map[wire.API]map[string]string{
+		wire.Chat: {"JSON": chatUsage, "a stream": "data: {\"choices\":[]}\n\ndata: " + chatUsage + "\n\ndata: [DONE]\n\n"},
+		wire.Responses: {
+			"JSON":     responsesUsage,
+			"a stream": "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":" + responsesUsage + "}\n\n",
+		},
+	}
+	eachAPI(t, func(t *testing.T, r apiRequests) {
+		body := strings.Replace(r.long, `"model":"model"`, `"model":"model-7"`, 1)
+		for name, answer := range answers[r.api] {
+			f := newFixture(t, answerWith(http.StatusOK, "", [][]byte{[]byte(answer)}), nil)
+			res, err := send(t.Context(), http.MethodPost, f.url+r.path, strings.NewReader(body), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
+			f.accessLine(t, 0)
+			if n := f.metric(t, "estimate_error_ratio", "model=rule-7"); n != 1 {
+				t.Errorf("%s: observed %v times, want once", name, n)
+			}
+		}
+	})
 }
 
 // histogramSum returns the sum of what the only histogram of a name observed.

@@ -36,7 +36,7 @@ func (d *Document) Encode(items []*compactor.Item) ([]byte, error) {
 	if unchanged(items, originals) {
 		return d.body, nil
 	}
-	out := make([]byte, 0, len(d.body))
+	out := make([]byte, 0, d.sizeOf(items))
 	out = append(out, d.body[:d.elements[0].start]...)
 	for i, item := range items {
 		if i > 0 {
@@ -47,6 +47,19 @@ func (d *Document) Encode(items []*compactor.Item) ([]byte, error) {
 		}
 	}
 	return append(out, d.body[d.elements[d.Len()-1].end:]...), nil
+}
+
+// sizeOf returns about how many bytes the body has with these items: enough where texts were only shortened.
+func (d *Document) sizeOf(items []*compactor.Item) int {
+	size := len(d.body) - d.elements[d.Len()-1].end + d.elements[0].start
+	for _, item := range items {
+		if item.Source == compactor.Added {
+			size += len(item.Raw) + len(item.Text) + len(item.Prefix) + len(`,{"role":"assistant","content":""}`)
+		} else {
+			size += len(d.separator(item.Source)) + len(d.Element(item.Source)) + len(item.Prefix)
+		}
+	}
+	return size
 }
 
 // checkSources makes sure that each element is written once at most and that separators can be taken from the body.

@@ -89,6 +89,9 @@ func checkDecoded(t *testing.T, d *Document, body []byte, items []compactor.Item
 		t.Fatalf("%d items, want %d", len(items), len(messages))
 	}
 	for i, item := range items {
+		if d.TextOnly(i) && !item.Media.Empty() {
+			t.Fatalf("item %d is text only and holds %v", i, item.Media)
+		}
 		content, isString := messages[i]["content"].(string)
 		_, refuses := messages[i]["refusal"].(string)
 		isMessage := item.Role == compactor.User || item.Role == compactor.Assistant || item.Role == compactor.System
