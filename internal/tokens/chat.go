@@ -134,7 +134,8 @@ func (c *chatCounter) choice(raw []byte) int {
 	return c.text(string(raw))
 }
 
-// format measures a response_format. Only a schema is shown to the model.
+// format measures a response_format. Only a schema is shown to the model; how is not published, and its JSON is at least as
+// long as other notations.
 func (c *chatCounter) format(raw []byte) int {
 	if isNull(raw) {
 		return 0

@@ -8,14 +8,15 @@ import (
 	"github.com/compactproxy/compactproxy/internal/compactor"
 )
 
-// Rules for what the request does not tell. None of them is published; they lie on the high side of what is common.
+// Rules for what the request does not tell. None of them is published, but that the text and the picture of each page of a
+// PDF count (OpenAI's guide "File inputs"). They lie on the high side of what is common.
 const (
 	unknownFileTokens  = 5000   // an uploaded file: some pages of text
 	pageBytes          = 65_536 // of a PDF or office document, for each page
 	pageTokens         = 2000   // a page costs its text and its picture
 	mostPages          = 100    // that the API takes
 	unknownAudioTokens = 300    // an earlier spoken answer: half a minute
-	audioTokensPerSec  = 10
+	audioTokensPerSec  = 10     // what users of audio models found on their bills
 	waveBytesPerSec    = 32_000 // 16 kHz, 16 bits, one channel
 	packedBytesPerSec  = 8000   // 64 kbit/s
 )
@@ -59,7 +60,9 @@ func (c mediaCosts) tokens(media compactor.Media) int {
 	return total
 }
 
-// imageOfUnknownSize takes an image for one of 1024 by 1536 pixels, a common size of screenshots and scans.
+// imageOfUnknownSize takes an image for one of 1024 by 1536 pixels, a common size of screenshots and scans. For recent models
+// that is 1,844 tokens, which OpenAI's own agent takes for every image (openai/codex,
+// codex-rs/core/src/context_manager/history.rs).
 func (c mediaCosts) imageOfUnknownSize(detail string) int {
 	return valueOr(c.unknownImage, c.image.tokens(1024, 1536, detail))
 }
