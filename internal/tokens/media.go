@@ -16,7 +16,7 @@ const (
 	pageTokens         = 2000   // a page costs its text and its picture
 	mostPages          = 100    // that the API takes
 	unknownAudioTokens = 300    // an earlier spoken answer: half a minute
-	audioTokensPerSec  = 10     // what users of audio models found on their bills
+	audioTokensPerSec  = 10
 	waveBytesPerSec    = 32_000 // 16 kHz, 16 bits, one channel
 	packedBytesPerSec  = 8000   // 64 kbit/s
 )
