@@ -8,7 +8,8 @@ import (
 )
 
 // The functions of this file walk over bytes that Parse has validated. So they look for delimiters only, which is faster
-// than to validate again, allocates nothing and leaves no errors to handle. Each value is passed over once.
+// than to validate again, allocates nothing and leaves no errors to handle. Each value is passed over once. Only containerEnd
+// also takes bytes that have not been validated yet.
 
 // span is a range of bytes.
 type span struct{ start, end int }
