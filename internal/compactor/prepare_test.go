@@ -233,3 +233,52 @@ func TestNothingIsPreparedWhereItCannotBeUsed(t *testing.T) {
 		t.Errorf("the plan itself prepares %d", len(out.Ahead))
 	}
 }
+
+// thrifty has one summary written for each request, as long as any model might make it.
+type thrifty struct {
+	*scribe
+	spent bool
+}
+
+func (s *thrifty) Summarize(ctx context.Context, of compactor.SummaryRequest) string {
+	if text, ok := s.Recall(ctx, of); ok {
+		return text
+	}
+	if s.spent {
+		s.remember(of.Digest(), "")
+		return ""
+	}
+	s.spent = true
+	return s.scribe.Summarize(ctx, of)
+}
+
+func TestSummariesDoNotPileUp(t *testing.T) {
+	for _, tokens := range []int{60, 400, 900} {
+		t.Run(fmt.Sprint(tokens, " tokens"), func(t *testing.T) {
+			plan := defaults(8000)
+			plan.Chain = compactor.Chain{{Compactor: compactor.Summarization{MinKeepSteps: 1, SummaryTokens: tokens}}}
+			writer := &scribe{writes: func(of compactor.SummaryRequest) string { return words(tokens, fmt.Sprint(len(of.Items))) }}
+			h := (&history{}).system("rules").user("please fix the build")
+			cuts := 0
+			for n := range 400 {
+				if n%7 == 6 {
+					h.assistant(words(40, "done")).user(fmt.Sprintf("next: %d", n))
+				} else {
+					h.step(120)
+				}
+				in := compactor.WithSummaries(h.conversation(0), &thrifty{scribe: writer})
+				out := plan.Replay(context.Background(), in, 0)
+				checkValid(t, in, out)
+				if out.After > out.Limits.Hard {
+					t.Fatalf("request %d: %d tokens after %d cuts", n, out.After, cuts)
+				}
+				if out.New {
+					cuts++
+				}
+			}
+			if cuts < 5 || len(writer.asked) > cuts+1 {
+				t.Errorf("%d cuts, %d summaries written", cuts, len(writer.asked))
+			}
+		})
+	}
+}

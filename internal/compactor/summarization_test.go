@@ -99,14 +99,14 @@ func TestSummariesOfThePastAndOfTheTaskAreFoldedApart(t *testing.T) {
 		want string
 	}{
 		{
-			"the next step of the task is summarized, and then folded with the one before",
+			"the next step of the task is summarized together with the summary of those before",
 			func() { h.step(200) },
-			"0 1 (2 3 4 5 6 7 8) ((10 11 12 13) (14 15)) 9 16 17",
+			"0 1 (2 3 4 5 6 7 8) ((10 11 12 13) 14 15) 9 16 17",
 		},
 		{
-			"the task that has become past takes its summaries along, and they are folded with the past",
+			"the task that has become past takes its summaries along, and the summary of the past",
 			func() { h.assistant("done").user("fourth").step(200) },
-			"0 1 ((2 3 4 5 6 7 8) (((10 11 12 13) (14 15)) 9 16 17 18)) 19 20 21",
+			"0 1 ((2 3 4 5 6 7 8) ((10 11 12 13) 14 15) 9 16 17 18) 19 20 21",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -22,18 +22,46 @@ func (s Summarization) tiers(c Conversation, goal Goal) selection {
 	if c.hopeless(slices.Concat(wholeTurns(turns), steps, past, current)) {
 		return selection{}
 	}
-	for _, tier := range []struct {
-		units []unit
-		least int
-	}{{s.oldestTurns(c, turns), 1}, {past, 2}, {steps, 1}, {current, 2}} {
+	for _, tier := range []tier{{s.oldestTurns(c, turns), past, 1}, {past, nil, 2}, {steps, current, 1}, {current, nil, 2}} {
 		if len(tier.units) < tier.least {
 			continue
 		}
-		if units := s.readable(c, s.fewest(c, goal, tier.units, tier.least)); len(units) >= tier.least {
-			return s.selection(c, units)
+		for _, units := range [][]unit{s.folding(c, goal, tier), tier.units} {
+			least := tier.least + len(units) - len(tier.units)
+			if chosen := s.readable(c, s.fewest(c, goal, units, least)); len(units) > 0 && len(chosen) >= least {
+				return s.selection(c, chosen)
+			}
 		}
 	}
 	return selection{}
+}
+
+// tier is what one round may select from.
+type tier struct {
+	units     []unit // the oldest of these
+	summaries []unit // earlier summaries of the same part of the conversation
+	least     int    // number of units
+}
+
+// folding returns the earlier summaries with the units behind them, nil where they may stay apart. A request may have one
+// summary written. So summaries that were only folded when nothing else is left, as in Haystack, would pile up: when they
+// have become large, or too much is left without the units, the new summary replaces them, too.
+func (s Summarization) folding(c Conversation, goal Goal, t tier) []unit {
+	if c.unprotected || len(t.summaries) == 0 {
+		return nil
+	}
+	without := func(units []unit) Size {
+		size := c.Size()
+		for _, u := range units {
+			size = size.Minus(u.size)
+		}
+		return size
+	}
+	large := c.Counter.Tokens(sizeOfUnits(t.summaries)) > 2*s.SummaryTokens
+	if !large && c.Counter.Tokens(without(t.units))+s.SummaryTokens <= goal.Tokens {
+		return nil
+	}
+	return slices.Concat(t.summaries, t.units)
 }
 
 // fewest returns the least number of the oldest units without which a summary of the expected size fits, all when none is
