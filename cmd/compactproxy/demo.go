@@ -109,15 +109,20 @@ func startDemo(options demoOptions, env environment) (*demonstration, error) {
 	return d, nil
 }
 
-// configuration is the loaded one with the demo's upstream and window. Other listeners than those to keep take any port,
-// so that a demo runs beside a proxy.
+// configuration is the loaded one with the demo's upstream and window. Summaries are written by that upstream and leave no
+// trace. Other listeners than those to keep take any port, so that a demo runs beside a proxy.
 func (d *demonstration) configuration() config.Config {
 	cfg, window := d.options.config, demoWindow
 	cfg.Upstream.BaseURL = "http://" + d.server.address() + "/v1"
 	cfg.Upstream.APIKey, cfg.Upstream.APIKeyFile = "", ""
 	cfg.Models = append([]config.Model{{Match: d.session.Model, ContextWindow: &window}}, cfg.Models...)
+	defaults := config.Default()
+	cfg.Summarizer, cfg.Store = defaults.Summarizer, defaults.Store
 	if d.options.incidents {
 		cfg.Server.MaxBodyBytes = demo.LargeBody
+		summaries := config.Profile{Name: demo.SummaryProfile, Compaction: cfg.Compaction}
+		summaries.Chain = append([]config.Step{{Compactor: config.Summarization{Mode: config.SummaryTiers}}}, cfg.Compaction.Chain...)
+		cfg.Profiles = append([]config.Profile{summaries}, cfg.Profiles...)
 	}
 	if !d.options.keep {
 		cfg.Listen, cfg.Admin.Listen = anyPort, anyPort

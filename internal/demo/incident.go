@@ -42,9 +42,12 @@ type incident struct {
 // it does then.
 const LargeBody = 1 << 20
 
+// SummaryProfile is the profile that some incidents ask for: one with a step that has summaries written, by the upstream.
+const SummaryProfile = "summaries"
+
 // Provoke makes everything happen to requests that can go wrong or another way than usual, one after the other, through
 // the proxy at a base URL in front of the upstream. The proxy should know a window of 16,000 tokens for the model of
-// CodingSession.
+// CodingSession, and the SummaryProfile.
 func Provoke(ctx context.Context, u *Upstream, baseURL string) ([]Incident, error) {
 	var out []Incident
 	for _, i := range incidents() {
@@ -65,9 +68,13 @@ func incidents() []incident {
 	long, short := session.history(1, 7), session.history(0, 0)
 	floor := append(session.history(1, 0), text("user", "Keep this log in mind:\n"+logs("w3", 190)))
 	huge := append(short, text("user", logs("w4", 600)))
+	outgrown := session.history(1, 6) // its newest result takes it over the trigger
 	whole := func(messages []chatMessage) []byte { return chatBody(session.Model, messages, nil) }
 	streamed := chatBody(session.Model, short, map[string]any{"stream": true})
 	const proxyHeader = "X-Compactproxy-"
+	summarized := func(credential string) map[string]string { // summaries are not shared between credentials
+		return map[string]string{proxyHeader + "Profile": SummaryProfile, "Authorization": credential}
+	}
 	return []incident{
 		{name: "a short conversation", body: whole(short)},
 		{name: "a client that wants no compaction", body: whole(long), header: map[string]string{proxyHeader + "Mode": "pass"}},
@@ -89,6 +96,16 @@ func incidents() []incident {
 			`{"model":"gpt-4o-mini","context_management":[{"type":"compaction"}],"input":[{"role":"user","content":"Hello."}]}`)},
 		{name: "a client that compacts by itself", path: "/responses", body: []byte(
 			`{"model":"gpt-4o-mini","input":[{"role":"user","content":"Hello."},{"type":"compaction_trigger"}]}`)},
+		{name: "a summary that is prepared", body: whole(session.history(1, 1)), header: summarized("")},
+		{name: "a summary that is ready", body: whole(outgrown), header: summarized("")},
+		{name: "a summary that is remembered", body: whole(outgrown), header: summarized("")},
+		{name: "a summary that is waited for", body: whole(outgrown), header: summarized("Bearer demo-2")},
+		{
+			name: "a summarizer that fails", body: chatBody(session.Model, outgrown, map[string]any{"stream": true}),
+			header: summarized("Bearer demo-3"), fault: Fault{
+				Status: http.StatusInternalServerError, Body: `{"error":{"message":"Internal error.","type":"server_error"}}`,
+			},
+		},
 		{name: "another endpoint", method: http.MethodGet, path: "/models"},
 		{name: "a rate limit of the upstream", body: whole(short), fault: Fault{
 			Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"1"}},
