@@ -102,6 +102,13 @@ func (u *upstream) take(exchange string) (received, error) {
 	return all[0], nil
 }
 
+// countOf returns how many requests of an exchange have come.
+func (u *upstream) countOf(exchange string) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.received[exchange])
+}
+
 // answerOK answers whatever comes, as a model that has little to say.
 func answerOK(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
