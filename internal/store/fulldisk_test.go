@@ -59,8 +59,9 @@ func fillDisk(t *testing.T, path string) {
 		wantValue(t, f, key(i), value)
 	}
 	wantMissing(t, f, key(added))
+	// A write that failed gave its pages back, so that another one may find room.
 	if _, err := f.Add(t.Context(), key(added), []byte(value)); err == nil {
-		t.Error("a value was added to a full disk")
+		wantValue(t, f, key(added), value)
 	}
 	wantNoError(t, f.Ping(t.Context()))
 }
