@@ -140,6 +140,7 @@ func (s *service) serve(ctx context.Context) error {
 	s.ready.SetReady(true)
 	select {
 	case err := <-failed:
+		s.api.cut(errShutdown)
 		return errors.Join(err, s.api.Close(), s.summaries.close(context.Background()), s.admin.Close())
 	case <-ctx.Done():
 		return s.drain()

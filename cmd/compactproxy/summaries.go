@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +25,7 @@ type summaries struct {
 	store      *store.Tiered
 	tenants    config.Store
 	maxInput   int // tokens that the summarizer accepts; 0 is as the request's model
+	maxOutput  int // tokens of an answer; 0 is no limit
 }
 
 // newSummaries wires the summarizer, the services and their store. It returns nil when no chain of the plans asks anybody:
@@ -40,7 +43,7 @@ func newSummaries(cfg config.Config, plans *plans, transport http.RoundTripper, 
 	if err != nil {
 		return nil, err
 	}
-	s := &summaries{store: stored, tenants: cfg.Store, maxInput: cfg.Summarizer.MaxInputTokens}
+	s := &summaries{store: stored, tenants: cfg.Store, maxInput: cfg.Summarizer.MaxInputTokens, maxOutput: cfg.Summarizer.MaxOutputTokens}
 	if plans.summarize() {
 		s.summarizer, err = newSummarizer(cfg, plans, transport, stored, observer)
 	}
@@ -154,7 +157,7 @@ func (s *summaries) caller(c proxy.SummaryCaller) remote.Caller {
 			Organization:  c.Header.Get("OpenAI-Organization"),
 			Project:       c.Header.Get("OpenAI-Project"),
 		},
-		Model: remote.Model{Name: c.Model, MaxInputTokens: cmp.Or(s.maxInput, c.MaxInput), Counter: c.Counter},
+		Model: remote.Model{Name: c.Model, MaxInputTokens: cmp.Or(s.maxInput, max(c.MaxInput-s.maxOutput, c.MaxInput/4)), Counter: c.Counter},
 		Spend: c.Spend,
 	}
 }
@@ -168,7 +171,8 @@ func (s *summaries) tenant(client http.Header) string {
 	if name := s.tenants.Header(); name != "" && client.Get(name) != "" {
 		return "header " + client.Get(name)
 	}
-	return "credential " + cmp.Or(client.Get("Authorization"), client.Get("Api-Key"))
+	credential := []string{client.Get("Authorization"), client.Get("Api-Key")}
+	return "credential " + strings.Join(slices.DeleteFunc(credential, func(part string) bool { return part == "" }), "\n")
 }
 
 // summaryObserver turns what happens to summaries and services into metrics and log lines. It implements remote.Observer and

@@ -74,7 +74,7 @@ func summarizes(chain compactor.Chain) bool {
 
 // capacity returns how many tokens of items the summarizer can read for one summary, when the plan has that budget.
 func (p *plans) capacity(budget compactor.Budget) int {
-	input := budget.Limits(0).Hard
+	input := budget.Limits(p.summarizer.MaxOutputTokens).Hard
 	if p.summarizer.Model != "" {
 		input = p.summarizerInput()
 	}

@@ -80,6 +80,11 @@ func TestTenantsShareNoSummaries(t *testing.T) {
 		{"a credential", config.TenantCredential, credential, "credential Bearer a"},
 		{"a credential of Azure", config.TenantCredential, azure, "credential a"},
 		{"no credential", config.TenantCredential, http.Header{}, "credential "},
+		{
+			"two credentials", config.TenantCredential,
+			http.Header{"Authorization": {"Bearer dummy"}, "Api-Key": {"a"}},
+			"credential Bearer dummy\na",
+		},
 		{"everybody", config.TenantShared, credential, "shared"},
 		{"a header", "header:x-team", team, "header Bearer a"},
 		{"a header that is missing", "header:x-team", credential, "credential Bearer a"},
@@ -119,7 +124,7 @@ func TestWhatTheSummarizerCanReadBoundsTheSelection(t *testing.T) {
 		name, file string
 		want       int
 	}{
-		{"the request's model", "summarizer: {max_calls: 1}", (98_000 - 1024) * 3 / 4},
+		{"the request's model, with room for the answer", "summarizer: {max_calls: 1}", (91_750 - 1024) * 3 / 4},
 		{"its own input limit", "summarizer: {max_input_tokens: 11024, max_calls: 1}", 7500},
 		{"several calls that read the summary of the one before", "summarizer: {max_input_tokens: 11024, max_calls: 2, max_output_tokens: 1000}", 14_250},
 		{"a model of its own", "models: [{match: small, context_window: 8000}]\nsummarizer: {model: small, max_calls: 1, max_output_tokens: 1000}", (7000 - 1024) * 3 / 4},

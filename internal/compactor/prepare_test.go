@@ -282,3 +282,52 @@ func TestSummariesDoNotPileUp(t *testing.T) {
 		})
 	}
 }
+
+func TestAStepThatDependsOnOthersIsTriedAgainSoon(t *testing.T) {
+	exceeds := compactor.Condition{When: compactor.Predicate{Kind: compactor.TokensExceed, Limit: 5000}}
+	for name, condition := range map[string]compactor.Condition{
+		"in the chain": {}, "with a condition of its own": exceeds, "with thresholds of its own": {Trigger: 5600, Target: 3200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := defaults(8000)
+			plan.Chain = compactor.Chain{{Compactor: modes()["tiers"], Condition: condition}}
+			writer, down := &scribe{}, true
+			writer.writes = func(of compactor.SummaryRequest) string {
+				if down {
+					return ""
+				}
+				return words(30, fmt.Sprint(len(of.Items)))
+			}
+			h := (&history{}).system("rules").user("please fix the build")
+			for !plan.Replay(context.Background(), compactor.WithSummaries(h.conversation(0), writer), 0).Changed {
+				h.step(20)
+				if down = h.conversation(0).Tokens() < 9000; down {
+					continue // for more than 40 call points
+				}
+				if h.conversation(0).Tokens() > 9000+9*40 {
+					t.Fatal("not tried within nine call points")
+				}
+			}
+		})
+	}
+}
+
+func TestNothingIsPreparedUnderTheDigestThatWasJustDeclined(t *testing.T) {
+	last := 4
+	plan := preparing(compactor.Summarization{
+		Mode: compactor.SummaryWindow, KeepLastMessages: &last, Prompt: compactor.Prompt{Style: compactor.PromptWindow},
+	})
+	writer := &scribe{writes: func(compactor.SummaryRequest) string { return "" }}
+	h := (&history{}).system("rules").user("please fix the build")
+	for declined := 0; declined < 3; h.step(120) {
+		out := plan.Replay(context.Background(), compactor.WithSummaries(h.conversation(0), writer), 0)
+		for _, next := range out.Ahead {
+			if _, known := writer.texts[next.Request.Digest()]; known {
+				t.Fatal("what is prepared was declined before")
+			}
+		}
+		if len(out.Reports) > 0 {
+			declined++
+		}
+	}
+}

@@ -2,7 +2,6 @@ package compactor
 
 import (
 	"context"
-	"slices"
 )
 
 // replay is the state of a conversation while its call points pass.
@@ -62,13 +61,16 @@ func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
 	r.state.scratch = &scratch{}
 	r.state.target, r.state.gap = r.limits.Target, r.limits.gap()
 	r.chain = rearm{threshold: r.limits.Trigger}
-	if slices.ContainsFunc(p.Chain, Step.paidFor) {
-		r.chain.longest = longestDecline
-	}
 	r.steps = make([]stepState, len(p.Chain))
 	for i, step := range p.Chain {
 		r.steps[i].threshold = step.Condition.Trigger
 		r.steps[i].total.Compactor = step.Name()
+		switch {
+		case step.paidFor() && step.Condition.own():
+			r.steps[i].longest = longestDecline
+		case step.paidFor():
+			r.chain.longest = longestDecline
+		}
 	}
 	r.out = Outcome{Limits: r.limits, Before: c.Counter.Tokens(c.Size().Plus(c.Overhead))}
 	return r
@@ -161,10 +163,12 @@ func (r *replay) callPoint(ctx context.Context) {
 			changed = changed || did && !step.Condition.own()
 		}
 	}
-	if started {
-		r.endChain(changed)
-	}
 	r.settle()
+	if started {
+		// Nothing is selected at a call point where the chain ran: what was declined here would be asked for under the same digest.
+		r.endChain(changed)
+		return
+	}
 	r.prepare(ctx)
 }
 

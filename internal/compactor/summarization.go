@@ -144,7 +144,6 @@ func (s Summarization) selection(c Conversation, units []unit) selection {
 		sel.replaced = append(sel.replaced, u.items...)
 	}
 	slices.Sort(sel.replaced)
-	sel.replaced = slices.Compact(sel.replaced) // a summary may belong to a turn and be folded, too
 	for _, i := range sel.replaced {
 		sel.request.Items = append(sel.request.Items, c.Items[i])
 	}

@@ -61,7 +61,14 @@ func (s Summarization) folding(c Conversation, goal Goal, t tier) []unit {
 	if !large && c.Counter.Tokens(without(t.units))+s.SummaryTokens <= goal.Tokens {
 		return nil
 	}
-	return slices.Concat(t.summaries, t.units)
+	// Those of a turn's own steps are a part of the turn.
+	apart := slices.DeleteFunc(slices.Clone(t.summaries), func(summary unit) bool {
+		return slices.ContainsFunc(t.units, func(u unit) bool { return slices.Contains(u.items, summary.items[0]) })
+	})
+	if len(apart) == 0 {
+		return nil
+	}
+	return slices.Concat(apart, t.units)
 }
 
 // fewest returns the least number of the oldest units without which a summary of the expected size fits, all when none is

@@ -132,6 +132,7 @@ func (h digest) item(it *Item) {
 	h.Write(it.Raw)
 	if it.Raw != nil && it.Mark == "" && it.Prefix == "" {
 		h.number(0)
+		h.text(it.Text) // a service may have rewritten what a user said
 		return
 	}
 	h.number(1)

@@ -15,6 +15,8 @@ func TestWhatIsAskedDecidesTheDigest(t *testing.T) {
 	}
 	edited := item("abc")
 	edited.Text, edited.Mark = "[removed]", "tool_result_pruning"
+	rewritten := item("abc")
+	rewritten.Text = "[redacted]"
 	noted := item("abc")
 	noted.Prefix = "[3 earlier messages were removed]"
 	called := func(calls ...compactor.Call) compactor.Item {
@@ -31,6 +33,7 @@ func TestWhatIsAskedDecidesTheDigest(t *testing.T) {
 		"an empty one before":    of(item(""), item("abc")),
 		"edited":                 of(edited),
 		"with a note":            of(noted),
+		"rewritten for the user": of(rewritten),
 		"added":                  of(added(compactor.User, "abc")),
 		"added for the model":    of(added(compactor.Assistant, "abc")),
 		"without bytes":          of(compactor.Item{Role: compactor.User, Text: "abc"}),

@@ -150,3 +150,20 @@ func TestACallersBadKeyIsTheirsAlone(t *testing.T) {
 		t.Errorf("%q, %v", text, w.seen.outcomes())
 	}
 }
+
+func TestAnswersOfNoUseToOneCallerDoNotOpenTheBreakerForAll(t *testing.T) {
+	for why, want := range map[Reason][2]verdict{ // where callers bring their own, and where they share
+		Timeout:     {failure, failure},
+		ServerError: {failure, failure},
+		Unreachable: {failure, failure},
+		ClientError: {void, failure},
+		Truncated:   {void, failure},
+		Blank:       {void, failure},
+		Garbage:     {void, failure},
+		Canceled:    {void, void},
+	} {
+		if got := [2]verdict{verdictOn(why, false), verdictOn(why, true)}; got != want {
+			t.Errorf("%s: %v, want %v", why, got, want)
+		}
+	}
+}

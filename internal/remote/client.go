@@ -97,12 +97,12 @@ func (c *client) call(ctx context.Context, who Credential, model string, said []
 }
 
 // verdictOn returns what the end of a call says about whoever was called. Unless all callers share the credential and the
-// model, a refusal by the server is the caller's alone.
+// model, a refusal by the server and an answer of no use are the caller's alone.
 func verdictOn(err error, shared bool) verdict {
 	switch {
 	case err == nil:
 		return success
-	case errors.Is(err, Canceled), errors.Is(err, ClientError) && !shared:
+	case errors.Is(err, Canceled), !shared && (errors.Is(err, ClientError) || reasonOf(err).final()):
 		return void
 	default:
 		return failure

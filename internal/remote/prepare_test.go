@@ -184,7 +184,8 @@ func TestWhatFailedWhilePreparingIsNotPreparedAgain(t *testing.T) {
 				w.Prepare(Caller{}, []compactor.SummaryRequest{about("x")})
 				soon(t, "it is over", func() bool {
 					key := w.key(Caller{}, about("x"))
-					return w.failed.of(key) != "" && !w.flights.has(key)
+					why, _ := w.ended.of(key)
+					return why != "" && !w.flights.has(key)
 				})
 				if calls := len(u.requests()); calls != 1 {
 					t.Fatalf("%d calls after response %d", calls, n)
@@ -203,13 +204,32 @@ func TestWhatFailedWhilePreparingIsNotPreparedAgain(t *testing.T) {
 	}
 }
 
-func TestOnlySoManyFailuresAreRemembered(t *testing.T) {
-	var f failures
-	for n := range mostFailures + 10 {
-		f.add([32]byte{byte(n), byte(n >> 8)}, Blank)
+func TestOnlySoManyEndsAreRemembered(t *testing.T) {
+	var e ends
+	for n := range mostEnds + 10 {
+		e.add([32]byte{byte(n), byte(n >> 8)}, Blank)
 	}
-	f.add([32]byte{255, 255}, Canceled)
-	if len(f.reasons) != mostFailures || len(f.order) != mostFailures || f.of([32]byte{}) != "" || f.of([32]byte{255, 255}) != "" {
-		t.Errorf("%d reasons, %d in order", len(f.reasons), len(f.order))
+	e.add([32]byte{255, 255}, Canceled)
+	_, oldest := e.of([32]byte{})
+	_, canceled := e.of([32]byte{255, 255})
+	if len(e.reasons) != mostEnds || len(e.order) != mostEnds || oldest || canceled {
+		t.Errorf("%d reasons, %d in order", len(e.reasons), len(e.order))
+	}
+}
+
+func TestWhatStandsIsNotPreparedAgain(t *testing.T) {
+	leaksNothing(t)
+	u := newUpstream(t, saying("text"))
+	w := newWorld(t, u, nil)
+	key := w.key(Caller{}, about("x"))
+	for range 2 {
+		w.Prepare(Caller{}, []compactor.SummaryRequest{about("x")})
+		soon(t, "it stands", func() bool {
+			why, ended := w.ended.of(key)
+			return ended && why == "" && !w.queue.has(key)
+		})
+	}
+	if calls := len(u.requests()); calls != 1 {
+		t.Errorf("%d calls", calls)
 	}
 }

@@ -78,14 +78,17 @@ func (s *Summarizer) prepareQueued() {
 			return
 		}
 		if _, found := s.recall(s.flights.lifetime, j.key); found {
+			s.ended.add(j.key, "")
 			continue
 		}
 		always := func() bool { return true }
 		r, _ := s.flights.join(s.flights.lifetime, j.key, always, func(ctx context.Context) result {
 			return s.produce(ctx, j.key, func(ctx context.Context) result { return s.write(ctx, j, Prepared) })
 		})
-		if r.err != nil {
-			s.failed.add(j.key, reasonOf(r.err))
+		if r.err == nil {
+			s.ended.add(j.key, "")
+		} else {
+			s.ended.add(j.key, reasonOf(r.err))
 		}
 	}
 }

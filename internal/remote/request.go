@@ -40,7 +40,7 @@ func (r *Request) obtain(ctx context.Context, key store.Key, of compactor.Summar
 	if text, found := s.recall(ctx, key); found {
 		return settled(text, Remembered)
 	}
-	if why := s.failed.of(key); why.final() {
+	if why, _ := s.ended.of(key); why.final() {
 		return s.decline(ctx, key, why)
 	}
 	return s.obtain(ctx, key, r.spend, func(ctx context.Context) result {

@@ -87,7 +87,7 @@ type Summarizer struct {
 	options Options
 	client  client
 	queue   queue
-	failed  failures
+	ended   ends
 	workers sync.WaitGroup
 	stop    context.CancelFunc // ends the lifetime of all work
 }
@@ -125,7 +125,7 @@ func (s *Summarizer) For(caller Caller) *Request { return &Request{summarizer: s
 func (s *Summarizer) Prepare(caller Caller, requests []compactor.SummaryRequest) {
 	for _, of := range requests {
 		key := s.key(caller, of)
-		if s.flights.has(key) || s.queue.has(key) || s.failed.of(key) != "" {
+		if _, ended := s.ended.of(key); ended || s.flights.has(key) || s.queue.has(key) {
 			continue
 		}
 		if !s.queue.offer(s.job(key, caller, of)) {
