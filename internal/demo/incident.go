@@ -36,6 +36,8 @@ type incident struct {
 	fault Fault
 	// leave makes the client go as soon as it has the response headers.
 	leave bool
+	// prepares makes the next incident wait until the proxy has asked the upstream for a summary.
+	prepares bool
 }
 
 // LargeBody is the size in bytes of the largest body that Provoke sends, so that a proxy with a smaller limit shows what
@@ -52,13 +54,26 @@ func Provoke(ctx context.Context, u *Upstream, baseURL string) ([]Incident, erro
 	var out []Incident
 	for _, i := range incidents() {
 		u.Fail(i.fault)
+		asked := len(u.Records()) + 1
 		out = append(out, i.provoke(ctx, baseURL))
 		u.dropFaults()
+		if i.prepares {
+			u.waitFor(ctx, asked+1)
+		}
 		if ctx.Err() != nil {
 			return out, ctx.Err()
 		}
 	}
 	return out, nil
+}
+
+// waitFor waits until so many requests came, or for as long as a loaded machine may take to send one.
+func (u *Upstream) waitFor(ctx context.Context, requests int) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for len(u.Records()) < requests && ctx.Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // incidents returns them in the order in which they are provoked: the client's doing, then the conversation's, then the
@@ -96,7 +111,7 @@ func incidents() []incident {
 			`{"model":"gpt-4o-mini","context_management":[{"type":"compaction"}],"input":[{"role":"user","content":"Hello."}]}`)},
 		{name: "a client that compacts by itself", path: "/responses", body: []byte(
 			`{"model":"gpt-4o-mini","input":[{"role":"user","content":"Hello."},{"type":"compaction_trigger"}]}`)},
-		{name: "a summary that is prepared", body: whole(session.history(1, 1)), header: summarized("")},
+		{name: "a summary that is prepared", body: whole(session.history(1, 1)), header: summarized(""), prepares: true},
 		{name: "a summary that is ready", body: whole(outgrown), header: summarized("")},
 		{name: "a summary that is remembered", body: whole(outgrown), header: summarized("")},
 		{name: "a summary that is waited for", body: whole(outgrown), header: summarized("Bearer demo-2")},

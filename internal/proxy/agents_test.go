@@ -133,12 +133,12 @@ func BenchmarkConcurrentAgents(b *testing.B) {
 	}
 }
 
-// TestSoak lets 64 agents talk for the time in COMPACTPROXY_SOAK. What is live after a quarter of it is all there should be
+// TestSoak lets 64 agents talk for the time in TEST_SOAK. What is live after a quarter of it is all there should be
 // in the end.
 func TestSoak(t *testing.T) {
-	duration, err := time.ParseDuration(os.Getenv("COMPACTPROXY_SOAK"))
+	duration, err := time.ParseDuration(os.Getenv("TEST_SOAK"))
 	if err != nil {
-		t.Skip("COMPACTPROXY_SOAK is not set to a duration such as 10m")
+		t.Skip("TEST_SOAK is not set to a duration such as 10m")
 	}
 	p := newPair(t, http.HandlerFunc(answerAnything), 128_000)
 	all, start := newAgents(), time.Now()

@@ -21,14 +21,14 @@ type redisServer struct {
 }
 
 // startRedis starts a server that ends with the test. Without redis-server the test is skipped, or fails if
-// COMPACTPROXY_REQUIRE_REDIS=1.
+// TEST_REQUIRE_REDIS=1.
 func startRedis(t *testing.T, options ...string) *redisServer {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("COMPACTPROXY_REQUIRE_REDIS") == "1" {
+		if os.Getenv("TEST_REQUIRE_REDIS") == "1" {
 			t.Fatal("redis-server is not installed")
 		}
-		t.Skip("redis-server is not installed; COMPACTPROXY_REQUIRE_REDIS=1 makes this a failure")
+		t.Skip("redis-server is not installed; TEST_REQUIRE_REDIS=1 makes this a failure")
 	}
 	s := &redisServer{t: t, address: freeAddress(t), options: options}
 	s.start()

@@ -17,14 +17,14 @@ type redisServer struct {
 }
 
 // startRedis starts a redis-server that keeps nothing on the disk and ends with the test. Where none is installed the test
-// is skipped, unless COMPACTPROXY_REQUIRE_REDIS=1 says that it must run.
+// is skipped, unless TEST_REQUIRE_REDIS=1 says that it must run.
 func startRedis(t *testing.T) *redisServer {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("COMPACTPROXY_REQUIRE_REDIS") == "1" {
+		if os.Getenv("TEST_REQUIRE_REDIS") == "1" {
 			t.Fatal("redis-server is not installed")
 		}
-		t.Skip("redis-server is not installed; COMPACTPROXY_REQUIRE_REDIS=1 makes this a failure")
+		t.Skip("redis-server is not installed; TEST_REQUIRE_REDIS=1 makes this a failure")
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,11 +18,11 @@ type pace struct {
 	turns, sessions            int
 }
 
-// paceOfSessions returns the pace of real sessions, with at least 20 cuts, when COMPACTPROXY_FULL_LATENCY=1, which takes
+// paceOfSessions returns the pace of real sessions, with at least 20 cuts, when TEST_FULL_LATENCY=1, which takes
 // some minutes; otherwise a tenth of it and fewer turns.
 func paceOfSessions() pace {
 	p := pace{200 * time.Millisecond, 5 * time.Second, time.Second, 115, 4}
-	if os.Getenv("COMPACTPROXY_FULL_LATENCY") != "1" {
+	if os.Getenv("TEST_FULL_LATENCY") != "1" {
 		p = pace{p.upstream / 10, p.summarizer / 10, p.user / 10, 60, 3}
 	}
 	return p
