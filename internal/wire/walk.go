@@ -113,6 +113,9 @@ func containerEnd(b []byte, at int) int {
 
 // unquoteName returns the name in a quoted one, in place unless it holds escapes.
 func unquoteName(quoted []byte) []byte {
+	if len(quoted) < len(`""`) {
+		return nil
+	}
 	name := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(name, '\\') < 0 {
 		return name
@@ -129,6 +132,9 @@ func appendUnescaped(dst, text []byte) []byte {
 		}
 		dst, text = append(dst, text[:at]...), text[at:]
 		length := escapeLength(text)
+		if length == 0 { // an answer is read without being validated first
+			return append(dst, text...)
+		}
 		if length == len(`\n`) {
 			dst = append(dst, unescaped(text[1]))
 		} else {
