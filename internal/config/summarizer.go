@@ -1,10 +1,6 @@
 package config
 
-import (
-	"net/url"
-	"strings"
-	"time"
-)
+import "time"
 
 // Summarizer is the model that writes summaries.
 type Summarizer struct {
@@ -39,15 +35,8 @@ const (
 )
 
 func (s Summarizer) check(r *report) {
-	const want = "must be an absolute http or https URL without user, query and fragment"
-	switch base, err := url.Parse(s.BaseURL); {
-	case s.BaseURL == "":
-	case err != nil, base.User != nil, base.RawQuery != "", base.ForceQuery, base.Fragment != "":
-		r.add("summarizer.base_url", want) // what was found may hold a password or a key
-	case base.Scheme != "http" && base.Scheme != "https", base.Hostname() == "":
-		r.add("summarizer.base_url", want+", got %q", s.BaseURL)
-	case strings.HasSuffix(strings.TrimRight(base.Path, "/"), "/chat/completions"):
-		r.add("summarizer.base_url", "must end before /chat/completions, which is added to it, got %q", s.BaseURL)
+	if s.BaseURL != "" {
+		r.baseURL("summarizer.base_url", s.BaseURL)
 	}
 	if s.APIKey != "" && s.APIKeyFile != "" {
 		r.add("summarizer.api_key_file", "must not be set together with summarizer.api_key, got %q", s.APIKeyFile)

@@ -71,20 +71,25 @@ func (c Compaction) warnings(key string) []string {
 
 // check reports the problems of what concerns the upstream. Whether a key file can be read is not for this package to say.
 func (u Upstream) check(r *report) {
-	const want = "must be an absolute http or https URL without user, query and fragment"
-	switch base, err := url.Parse(u.BaseURL); {
-	case err != nil, base.User != nil, base.RawQuery != "", base.ForceQuery, base.Fragment != "":
-		r.add("upstream.base_url", want) // what was found may hold a password or a key
-	case base.Scheme != "http" && base.Scheme != "https", base.Hostname() == "":
-		r.add("upstream.base_url", want+", got %q", u.BaseURL)
-	case strings.HasSuffix(strings.TrimRight(base.Path, "/"), "/chat/completions"):
-		r.add("upstream.base_url", "must end before /chat/completions, which is added to it, got %q", u.BaseURL)
-	}
+	r.baseURL("upstream.base_url", u.BaseURL)
 	if u.APIKey != "" && u.APIKeyFile != "" {
 		r.add("upstream.api_key_file", "must not be set together with upstream.api_key, got %q", u.APIKeyFile)
 	}
 	r.notNegativeDuration("upstream.connect_timeout", u.ConnectTimeout)
 	r.notNegativeDuration("upstream.response_header_timeout", u.ResponseHeaderTimeout)
+}
+
+// baseURL reports what is wrong with text, the address before /chat/completions that stands under key.
+func (r *report) baseURL(key, text string) {
+	const want = "must be an absolute http or https URL without user, query and fragment"
+	switch base, err := url.Parse(text); {
+	case err != nil, base.User != nil, base.RawQuery != "", base.ForceQuery, base.Fragment != "":
+		r.add(key, want) // what was found may hold a password or a key
+	case base.Scheme != "http" && base.Scheme != "https", base.Hostname() == "":
+		r.add(key, want+", got %q", text)
+	case strings.HasSuffix(strings.TrimRight(base.Path, "/"), "/chat/completions"):
+		r.add(key, "must end before /chat/completions, which is added to it, got %q", text)
+	}
 }
 
 func (s Server) check(r *report) {
