@@ -37,8 +37,10 @@ func TestUpstreamBehindACertificateOfItsOwn(t *testing.T) {
 		{"it is refused by default", settings{"base_url": server.URL}, nil, http.StatusBadGateway, 0},
 		{"it is trusted with its file", settings{"base_url": server.URL, "ca_file": ca}, nil, http.StatusOK, 0},
 		{
-			"it is reached through the proxy of the environment", settings{"base_url": "https://example.com/v1", "ca_file": ca},
-			[]string{"HTTPS_PROXY=" + forward.URL, "NO_PROXY="}, http.StatusOK, 1,
+			"it is reached through the proxy of the environment",
+			settings{"base_url": "https://example.com/v1", "ca_file": ca},
+			[]string{"HTTPS_PROXY=" + forward.URL, "NO_PROXY="},
+			http.StatusOK, 1,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
