@@ -86,7 +86,8 @@ func TestEachRowAnswersAQuestionWithPanels(t *testing.T) {
 	}
 	want := []string{
 		"What do we save, and at what price?", "How full are the windows?", "What was compacted?",
-		"What was discarded or passed, and why?", "How much delay do we add?", "Is the estimate right?", "Who overflows?", "Is it well?",
+		"What was discarded or passed, and why?", "How much delay do we add?", "Is the estimate right?", "Who overflows?",
+		"Is it well?",
 	}
 	if !slices.Equal(questions, want) {
 		t.Errorf("%q", questions)
@@ -110,7 +111,7 @@ func TestEachPanelSaysWhatItShows(t *testing.T) {
 		if p.FieldConfig == nil || p.FieldConfig.Defaults.Unit == nil || *p.FieldConfig.Defaults.Unit == "" {
 			t.Errorf("%s: no unit", title)
 		}
-		if p.Type != "heatmap" && (p.FieldConfig == nil || p.FieldConfig.Defaults.Thresholds == nil) { // a heatmap shows none
+		if p.Type != "heatmap" && (p.FieldConfig == nil || p.FieldConfig.Defaults.Thresholds == nil) { // it shows none
 			t.Errorf("%s: no thresholds", title)
 		}
 		refs := map[string]bool{}
@@ -174,7 +175,8 @@ func TestVariablesThatAreUsedExistAndTheOthersAreUsed(t *testing.T) {
 	d := parsed(t)
 	for _, v := range d.Templating.List {
 		known[v.Name] = false
-		if v.Type == dashboard.VariableTypeQuery && (!*v.Multi || !*v.IncludeAll || !strings.HasPrefix(*v.Query.String, "label_values(")) {
+		if v.Type == dashboard.VariableTypeQuery &&
+			(!*v.Multi || !*v.IncludeAll || !strings.HasPrefix(*v.Query.String, "label_values(")) {
 			t.Errorf("%s: not a list of labels from which several can be chosen", v.Name)
 		}
 	}

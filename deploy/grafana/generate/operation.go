@@ -44,11 +44,10 @@ func estimates() section {
 	ratio := series("compactproxy_estimate_error_ratio_bucket", byModel)
 	return section{"Is the estimate right?", []panel{
 		{
-			title: "Input by the upstream's count, as a multiple of the estimate, by model", kind: lines, unit: plain, axis: "ratio", width: 24,
-			base: "red", limits: []limit{{0.8, "green"}, {1.25, "red"}},
-			description: "A median above 1.25 cuts too late and may overflow, one below 0.8 too early; set encoding for the model, or " +
-				"a larger margin; a wide spread " +
-				"between p10 and p90 of all asks for the margin.",
+			title: "Input by the upstream's count, as a multiple of the estimate, by model", kind: lines, unit: plain, axis: "ratio",
+			width: 24, base: "red", limits: []limit{{0.8, "green"}, {1.25, "red"}},
+			description: "A median above 1.25 cuts too late and may overflow, one below 0.8 too early: set encoding for the model, or " +
+				"a larger margin where p10 and p90 of all are far apart.",
 			queries: append(each([]float64{0.5}, "{{model}}", ratio, byModel), each([]float64{0.1, 0.9}, "of all", ratio)...),
 		},
 	}}
@@ -94,7 +93,7 @@ func load() []panel {
 		{
 			title: "Requests by action and code", kind: lines, unit: requests, width: 8,
 			description: "502 and aborted are the upstream's or the network's doing, 499 are clients that left; without an action the " +
-				"proxy answered itself.",
+				"proxy refused the request itself.",
 			queries: []query{{
 				moving(sum(rate(series("compactproxy_requests_total", byAPI, byModel)), "action", "code")), "{{action}} {{code}}",
 			}},
