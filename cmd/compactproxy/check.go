@@ -25,17 +25,12 @@ func runCheck(_ context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	if _, err := apiKey(cfg.Upstream); err != nil {
+	p := newPlans(cfg.Config, nil) // nothing is counted here
+	if _, err := readCredentials(cfg.Config, p.summarize()); err != nil {
 		return err
 	}
-	p := newPlans(cfg.Config, nil) // nothing is counted here
 	if err := p.checkProfile(*profile); err != nil {
 		return err
-	}
-	if p.summarize() {
-		if _, err := summarizerKey(cfg.Config); err != nil {
-			return err
-		}
 	}
 	if _, err := newServices(cfg.Config); err != nil {
 		return err
