@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 const dashboardFile = "deploy/grafana/dashboards/compactproxy.json"
@@ -75,4 +77,41 @@ func dashboardVariables(t *testing.T) []labelValues {
 		all = append(all, labelValues{v.Name, chosen(match[1]), match[2]})
 	}
 	return all
+}
+
+func TestGrafanaIsProvisionedForThisPrometheus(t *testing.T) {
+	var scraping struct {
+		Global struct {
+			Interval string `yaml:"scrape_interval"`
+		}
+	}
+	var sources struct {
+		Datasources []struct {
+			UID, Type, URL string
+			IsDefault      bool           `yaml:"isDefault"`
+			JSONData       map[string]any `yaml:"jsonData"`
+		}
+	}
+	var dashboards struct {
+		Providers []struct {
+			Type    string
+			Options map[string]string
+		}
+	}
+	for name, into := range map[string]any{
+		"deploy/prometheus/prometheus.yml":                         &scraping,
+		"deploy/grafana/provisioning/datasources/prometheus.yaml":  &sources,
+		"deploy/grafana/provisioning/dashboards/compactproxy.yaml": &dashboards,
+	} {
+		if err := yaml.Unmarshal([]byte(readFile(t, name)), into); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	if source := sources.Datasources[0]; source.UID != "prometheus" || source.Type != "prometheus" || !source.IsDefault ||
+		source.URL != "http://prometheus:9090" || source.JSONData["timeInterval"] != scraping.Global.Interval {
+		t.Errorf("the data source is %+v, and Prometheus scrapes every %s", source, scraping.Global.Interval)
+	}
+	if provider := dashboards.Providers[0]; provider.Type != "file" || provider.Options["path"] != "/var/lib/grafana/dashboards" {
+		t.Errorf("dashboards come from %+v", provider)
+	}
 }

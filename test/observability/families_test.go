@@ -82,11 +82,17 @@ compaction:
     - type: truncation
 `
 
+// scrapes remembers what scrapeEverything returns.
+var scrapes []string
+
 // scrapeEverything returns a scrape of a proxy with every series, and one of a demo after its incidents, which has every action.
 func scrapeEverything(t *testing.T) []string {
 	t.Helper()
-	p := start(t, nil, "serve", "--config", writeFile(t, "config.yaml", everything))
-	demo := holdDemo(t)
-	demo.play(t)
-	return []string{p.scrape(t), demo.scrape(t)}
+	if scrapes == nil {
+		p := start(t, nil, "serve", "--config", writeFile(t, "config.yaml", everything))
+		demo := holdDemo(t)
+		demo.play(t)
+		scrapes = []string{p.scrape(t), demo.scrape(t)}
+	}
+	return scrapes
 }

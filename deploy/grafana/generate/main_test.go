@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -198,6 +199,16 @@ func TestVariablesThatAreUsedExistAndTheOthersAreUsed(t *testing.T) {
 		if !used {
 			t.Errorf("nothing uses the variable %s", name)
 		}
+	}
+}
+
+func TestTheProgramDoesNotNeedTheLibrary(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "../../../cmd/...", "../../../internal/...").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if strings.Contains(string(out), "grafana") || !strings.Contains(string(out), "prometheus") {
+		t.Errorf("compactproxy is built with:\n%s", out)
 	}
 }
 
