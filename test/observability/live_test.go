@@ -42,7 +42,8 @@ compaction:
 // startTroubled runs such a proxy and returns it with the path of its configuration.
 func startTroubled(t *testing.T) (proxy, string) {
 	t.Helper()
-	text := strings.NewReplacer("ADDRESS", freeAddress(t), "NOTE", strings.Repeat("much was said before and ", 400)).Replace(troubled)
+	note := strings.Repeat("much was said before and ", 400)
+	text := strings.NewReplacer("ADDRESS", freeAddress(t), "NOTE", note).Replace(troubled)
 	path := writeFile(t, "config.yaml", text)
 	return start(t, nil, "serve", "--config", path), path
 }
@@ -184,7 +185,7 @@ func checkZeros(t *testing.T, all []expression) {
 var comparison = regexp.MustCompile(`(^|\s)(==|!=|<=|>=|<|>)\s`)
 
 // ruleExpressions returns what rules record, the names they record it under, and what alerts are made of. Alerts are about
-// what should not be: with operators that return 0 instead of nothing, and without the day before, each has a value, which may be 0.
+// what should not be: with operators that return 0 instead of nothing, and without the day before, each has a value, if only 0.
 func ruleExpressions(t *testing.T) []expression {
 	t.Helper()
 	var all []expression

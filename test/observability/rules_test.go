@@ -61,7 +61,8 @@ func TestPromtoolNotices(t *testing.T) {
 	t.Parallel()
 	requirePrometheus(t, "promtool")
 	rules := strings.Replace(readFile(t, "deploy/prometheus/rules.yml"), "compactproxy_overflow_total", "compactproxy_overflow", 1)
-	tests := writeFile(t, "rules_test.yml", strings.Replace(readFile(t, ruleTests[0]), "rules.yml", writeFile(t, "rules.yml", rules), 1))
+	path := writeFile(t, "rules.yml", rules)
+	tests := writeFile(t, "rules_test.yml", strings.Replace(readFile(t, ruleTests[0]), "  - rules.yml\n", "  - "+path+"\n", 1))
 	out, err := exec.Command("promtool", "test", "rules", tests).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "CompactproxyOverflow") {
 		t.Errorf("an alert about a series that nobody has passes its tests: %v\n%s", err, out)
