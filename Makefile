@@ -14,7 +14,7 @@ BENCHES ?= .
 # packages_with,PATTERN: the packages that have a test file with a line that matches.
 packages_with = $(sort $(addprefix ./,$(dir $(shell grep -rlE --include='*_test.go' '$(1)' cmd internal))))
 
-.PHONY: build check tidy fmt vet lint test race fuzz bench demo demo-offline clients clients-codex image-test ci clean
+.PHONY: build check tidy fmt vet lint test race fuzz bench demo demo-offline clients clients-codex image-test dashboard ci clean
 
 build: ## the static binary, as the image has it
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/compactproxy ./cmd/compactproxy
@@ -69,9 +69,15 @@ clients-codex: ## the same with codex, whose package is large
 image-test: ## builds the Dockerfile without a Docker engine and a registry, and runs the image; needs root
 	test/image/run.sh
 
+dashboard: ## writes the Grafana dashboard; its test fails when that was forgotten
+	mkdir -p bin
+	go run ./deploy/grafana/generate > bin/dashboard.json
+	mv bin/dashboard.json deploy/grafana/dashboards/compactproxy.json
+
 # Fuzzing by count: by time, a busy machine makes Go before 1.27 fail with "context deadline exceeded" (go.dev/issue/75804).
 # Not COMPACTPROXY_*: the program would warn of a variable that it does not know.
 ci: export TEST_REQUIRE_REDIS = 1
+ci: export TEST_REQUIRE_PROMETHEUS = 1
 ci: check test demo-offline image-test clients clients-codex
 	$(MAKE) fuzz FUZZTIME=5000x
 	$(MAKE) bench BENCHTIME=1x
