@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,6 +72,8 @@ type Metrics struct {
 	overflow   *prometheus.CounterVec
 	plans      *prometheus.GaugeVec
 	config     configMetrics
+	shownMu    sync.Mutex
+	shown      []PlanInfo // by plans
 	summaries  summaryMetrics
 
 	delegations delegationMetrics
@@ -149,10 +153,7 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 // Know makes the series of a configuration that is in force from now on, and shows its plans. Counters of an earlier one
 // stay, since they must not fall.
 func (m *Metrics) Know(known Known) {
-	m.plans.Reset()
-	for _, plan := range known.Plans {
-		m.plans.WithLabelValues(plan.Rule, plan.Fingerprint).Set(1)
-	}
+	m.showPlans(known.Plans)
 	m.summaries.zero(known)
 	m.delegations.zero(known)
 	m.zero(known)
@@ -183,6 +184,21 @@ func histogramOpts(name, help string, buckets []float64) prometheus.HistogramOpt
 
 func buckets(first, factor float64, count int) []float64 {
 	return prometheus.ExponentialBuckets(first, factor, count)
+}
+
+// showPlans replaces the plans that are shown. Those that stay are there all the time, whenever the metrics are read.
+func (m *Metrics) showPlans(plans []PlanInfo) {
+	m.shownMu.Lock()
+	defer m.shownMu.Unlock()
+	for _, plan := range plans {
+		m.plans.WithLabelValues(plan.Rule, plan.Fingerprint).Set(1)
+	}
+	for _, old := range m.shown {
+		if !slices.Contains(plans, old) {
+			m.plans.DeleteLabelValues(old.Rule, old.Fingerprint)
+		}
+	}
+	m.shown = plans
 }
 
 // zero makes the series whose labels are all known. Those with a status are left to come up as they happen.

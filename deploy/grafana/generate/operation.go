@@ -21,7 +21,7 @@ func delays() section {
 			title: "Wait for a summary", kind: lines, unit: seconds, width: 12, limits: []limit{{5, "yellow"}, {30, "red"}},
 			description: "Time that requests at a cut waited; seconds mean that summaries do not come ahead of time, so lower " +
 				"prepare_at or take a faster summarizer.",
-			queries: each(both, "", series("compactproxy_summary_wait_seconds_bucket")),
+			queries: each(both, "", series("compactproxy_summarizer_wait_seconds_bucket")),
 		},
 		{
 			title: "Time to first byte and to the end", kind: lines, unit: seconds, width: 12,
