@@ -7,6 +7,12 @@ SHELL := bash
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
+# What checks the files in deploy/. Of Kubernetes only the description of its API is taken.
+HELM_VERSION := v3.22.0
+COMPOSE_GO_VERSION := v2.16.2
+KUBERNETES_VERSION := v1.34.2
+DEPLOY_TOOLS := bin/helm-$(HELM_VERSION) bin/compose-go-$(COMPOSE_GO_VERSION) bin/kubernetes-$(KUBERNETES_VERSION)
+
 FUZZTIME ?= 30s
 BENCHTIME ?= 1s
 BENCHES ?= .
@@ -14,7 +20,7 @@ BENCHES ?= .
 # packages_with,PATTERN: the packages that have a test file with a line that matches.
 packages_with = $(sort $(addprefix ./,$(dir $(shell grep -rlE --include='*_test.go' '$(1)' cmd internal))))
 
-.PHONY: build check tidy fmt vet lint test race fuzz bench demo demo-offline clients clients-codex image-test ci clean
+.PHONY: build check tidy fmt vet lint test race fuzz bench demo demo-offline clients clients-codex image-test deploy-tools deploy-test ci clean
 
 build: ## the static binary, as the image has it
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/compactproxy ./cmd/compactproxy
@@ -69,10 +75,16 @@ clients-codex: ## the same with codex, whose package is large
 image-test: ## builds the Dockerfile without a Docker engine and a registry, and runs the image; needs root
 	test/image/run.sh
 
+deploy-tools: $(DEPLOY_TOOLS)
+
+deploy-test: deploy-tools ## the files in deploy/, without a cluster or an engine; needs systemd-analyze
+	TEST_REQUIRE_DEPLOY=1 go test -count=1 ./test/deploy
+
 # Fuzzing by count: by time, a busy machine makes Go before 1.27 fail with "context deadline exceeded" (go.dev/issue/75804).
 # Not COMPACTPROXY_*: the program would warn of a variable that it does not know.
 ci: export TEST_REQUIRE_REDIS = 1
-ci: check test demo-offline image-test clients clients-codex
+ci: export TEST_REQUIRE_DEPLOY = 1
+ci: deploy-tools check test demo-offline image-test clients clients-codex
 	$(MAKE) fuzz FUZZTIME=5000x
 	$(MAKE) bench BENCHTIME=1x
 
@@ -82,3 +94,19 @@ clean:
 $(GOLANGCI_LINT):
 	GOBIN=$(CURDIR)/bin .ci/retry go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv bin/golangci-lint $@
+
+# Without cgo: it compiles less.
+bin/helm-$(HELM_VERSION):
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin .ci/retry go install -ldflags=-s helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	mv bin/helm $@
+
+bin/compose-go-$(COMPOSE_GO_VERSION):
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin .ci/retry go install -ldflags=-s github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_GO_VERSION)
+	mv bin/cmd $@
+
+# Not in this directory, where the sums of the module would be added to go.sum.
+bin/kubernetes-$(KUBERNETES_VERSION):
+	source=$$(cd / && $(CURDIR)/.ci/retry go mod download -json k8s.io/kubernetes@$(KUBERNETES_VERSION) | sed -n 's/^\t"Dir": "\(.*\)",$$/\1/p'); \
+	rm -rf $@.new && mkdir -p $@.new && \
+	cp "$$source"/api/openapi-spec/v3/{api__v1,apis__apps__v1,apis__autoscaling__v2,apis__networking.k8s.io__v1,apis__policy__v1}_openapi.json $@.new && \
+	mv $@.new $@
