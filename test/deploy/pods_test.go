@@ -185,6 +185,10 @@ func TestKeyFilesAreMountedAndNobodyGetsInWithout(t *testing.T) {
 		for _, key := range k.Server.Keys {
 			files = append(files, key.File)
 		}
+		// Files of Secrets belong to root; the group makes them readable.
+		if group, ok := o.Spec.Template.Spec.SecurityContext["fsGroup"].(int); len(mounted) > 0 && (!ok || group == 0) {
+			t.Error("without fsGroup the proxy cannot read the files")
+		}
 		for _, file := range files {
 			if file != "" && !slices.Contains(mounted, file) {
 				t.Errorf("%s is not among %v", file, mounted)
