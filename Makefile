@@ -20,7 +20,8 @@ BENCHES ?= .
 # packages_with,PATTERN: the packages that have a test file with a line that matches.
 packages_with = $(sort $(addprefix ./,$(dir $(shell grep -rlE --include='*_test.go' '$(1)' cmd internal))))
 
-.PHONY: build check tidy fmt vet lint test race fuzz bench demo demo-offline clients clients-codex image-test deploy-tools deploy-test ci clean
+.PHONY: build check tidy fmt vet lint test race fuzz bench demo demo-offline clients clients-codex image-test ci clean
+.PHONY: deploy-tools deploy-test
 
 build: ## the static binary, as the image has it
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/compactproxy ./cmd/compactproxy
@@ -101,12 +102,12 @@ bin/helm-$(HELM_VERSION):
 	mv bin/helm $@
 
 bin/compose-go-$(COMPOSE_GO_VERSION):
-	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin .ci/retry go install -ldflags=-s github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_GO_VERSION)
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin .ci/retry \
+		go install -ldflags=-s github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_GO_VERSION)
 	mv bin/cmd $@
 
-# Not in this directory, where the sums of the module would be added to go.sum.
 bin/kubernetes-$(KUBERNETES_VERSION):
-	source=$$(cd / && $(CURDIR)/.ci/retry go mod download -json k8s.io/kubernetes@$(KUBERNETES_VERSION) | sed -n 's/^\t"Dir": "\(.*\)",$$/\1/p'); \
-	rm -rf $@.new && mkdir -p $@.new && \
-	cp "$$source"/api/openapi-spec/v3/{api__v1,apis__apps__v1,apis__autoscaling__v2,apis__networking.k8s.io__v1,apis__policy__v1}_openapi.json $@.new && \
-	mv $@.new $@
+	module=$$(.ci/retry go mod download -json k8s.io/kubernetes@$(KUBERNETES_VERSION) | sed -n 's/^\t"Dir": "\(.*\)",$$/\1/p'); \
+	rm -rf $@.new && mkdir -p $@.new && cd "$$module/api/openapi-spec/v3" && \
+	cp {api__v1,apis__{apps__v1,autoscaling__v2,networking.k8s.io__v1,policy__v1}}_openapi.json $(CURDIR)/$@.new && \
+	cd $(CURDIR) && mv $@.new $@

@@ -149,7 +149,8 @@ func TestGrafanaFindsItsDashboards(t *testing.T) {
 			} `yaml:"options"`
 		} `yaml:"providers"`
 	}
-	if err := yaml.Unmarshal(read(t, "deploy", "grafana", "provisioning", "dashboards", "compactproxy.yaml"), &provisioning); err != nil {
+	text := read(t, "deploy", "grafana", "provisioning", "dashboards", "compactproxy.yaml")
+	if err := yaml.Unmarshal(text, &provisioning); err != nil {
 		t.Fatal(err)
 	}
 	for _, volume := range composeProject(t, "compose.yaml")["grafana"].Volumes {

@@ -79,12 +79,15 @@ func TestTheChartRefuses(t *testing.T) {
 		"a value of the wrong type": {[]string{image, "replicas=many"}, "replicas"},
 		"no time to finish": {
 			[]string{image, "terminationGracePeriodSeconds=615"},
-			"terminationGracePeriodSeconds must be more than preStopSleepSeconds and config.server.shutdown_timeout together (615 s), got 615",
+			"terminationGracePeriodSeconds must be more than preStopSleepSeconds and config.server.shutdown_timeout together " +
+				"(615 s), got 615",
 		},
 		"a duration that it cannot add up": {
 			[]string{image, "config.server.shutdown_timeout=1.5h"}, "write it in whole hours, minutes and seconds",
 		},
-		"Redis without a password": {[]string{image, "redis.enabled=true"}, "redis.enabled needs redis.existingSecret or redis.password"},
+		"Redis without a password": {
+			[]string{image, "redis.enabled=true"}, "redis.enabled needs redis.existingSecret or redis.password",
+		},
 		"a password that is not fit for a URL": {
 			[]string{image, "redis.enabled=true", "redis.password=a/b"}, "password",
 		},

@@ -185,13 +185,19 @@ func TestSchemasRefuse(t *testing.T) {
 	all := kubernetesSchemas(t)
 	const head = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {}, template: {spec: "
 	for name, test := range map[string]struct{ text, want string }{
-		"a field that does not exist": {head + "{containers: [{name: a, imagee: b}]}}}}", "containers[0].imagee: there is no such field"},
-		"a field that is missing":     {head + "{containers: [{image: b}]}}}}", "containers[0].name: is missing"},
-		"a text for a number":         {head + "{terminationGracePeriodSeconds: \"60\", containers: [{name: a}]}}}}", "must be of type integer"},
-		"a number for a text":         {head + "{containers: [{name: a, env: [{name: a, value: 1}]}]}}}}", "must be of type string"},
-		"a list for an object":        {head + "[]}}}", "must be of type object"},
-		"a kind that does not exist":  {"{apiVersion: apps/v2, kind: Deployment}", "there is no such kind"},
-		"nothing where all is right":  {head + "{containers: [{name: a}]}}}}", ""},
+		"a field that does not exist": {
+			head + "{containers: [{name: a, imagee: b}]}}}}", "containers[0].imagee: there is no such field",
+		},
+		"a field that is missing": {head + "{containers: [{image: b}]}}}}", "containers[0].name: is missing"},
+		"a text for a number": {
+			head + "{terminationGracePeriodSeconds: \"60\", containers: [{name: a}]}}}}", "must be of type integer",
+		},
+		"a number for a text": {
+			head + "{containers: [{name: a, env: [{name: a, value: 1}]}]}}}}", "must be of type string",
+		},
+		"a list for an object":       {head + "[]}}}", "must be of type object"},
+		"a kind that does not exist": {"{apiVersion: apps/v2, kind: Deployment}", "there is no such kind"},
+		"nothing where all is right": {head + "{containers: [{name: a}]}}}}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o object

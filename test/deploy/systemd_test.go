@@ -59,7 +59,8 @@ func TestTheUnitIsRefusedWithAWrongWord(t *testing.T) {
 	if err := os.WriteFile(path, []byte(wrong), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if stdout, stderr, _ := command(t, "systemd-analyze", "verify", "--man=no", path); !strings.Contains(stdout+stderr, "ProtectSystems") {
+	stdout, stderr, _ := command(t, "systemd-analyze", "verify", "--man=no", path)
+	if !strings.Contains(stdout+stderr, "ProtectSystems") {
 		t.Errorf("%s%s", stdout, stderr)
 	}
 }
@@ -68,7 +69,8 @@ func TestTheUnitIsHardened(t *testing.T) {
 	for name, withKey := range map[string]bool{"alone": false, "with the key of the upstream": true} {
 		t.Run(name, func(t *testing.T) {
 			path := unit(t, withKey)
-			stdout, stderr, ok := command(t, "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold="+worstExposure, path)
+			stdout, stderr, ok := command(t, "systemd-analyze", "security", "--offline=true", "--no-pager",
+				"--threshold="+worstExposure, path)
 			if !ok || !strings.Contains(stdout, "Overall exposure level") {
 				t.Errorf("%s%s", stdout, stderr)
 			}
