@@ -26,6 +26,7 @@ const cachedSizes = 1 << 17
 type shared struct {
 	library  *tokens.Library
 	cache    *tokens.Cache
+	learned  *proxy.Learned
 	registry *prometheus.Registry
 	metrics  *proxy.Metrics
 	logger   *slog.Logger
@@ -33,7 +34,8 @@ type shared struct {
 	store    *store.Tiered // nil until a configuration needs one
 }
 
-func newShared(logger *slog.Logger) (*shared, error) {
+// newShared returns what a process has from its start. Limits of upstreams are remembered for a time of ttl after their last use.
+func newShared(ttl time.Duration, logger *slog.Logger) (*shared, error) {
 	library, err := tokens.Load()
 	if err != nil {
 		return nil, err
@@ -43,6 +45,7 @@ func newShared(logger *slog.Logger) (*shared, error) {
 	return &shared{
 		library:  library,
 		cache:    tokens.NewCache(cachedSizes),
+		learned:  proxy.NewLearned(ttl),
 		registry: registry,
 		metrics:  metrics,
 		logger:   logger,
@@ -113,6 +116,7 @@ func newGeneration(cfg config.Config, shared *shared, before *generation) (*gene
 		WebSocket:             g.plans.webSocket,
 		Planner:               g.plans,
 		Cache:                 shared.cache,
+		Learned:               shared.learned,
 		Metrics:               shared.metrics,
 		Logger:                shared.logger,
 	}

@@ -80,13 +80,16 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 	}
 	compaction := p.compactionPlan(r, settings)
 	made, _ := p.made.LoadOrStore(key, proxy.Plan{
-		Rule:        r.name,
-		Fingerprint: fingerprint(compaction, spec),
-		Mode:        proxy.Mode(settings.Mode),
-		OnOverflow:  proxy.Overflow(settings.OnOverflow),
-		Compactor:   compaction,
-		Counter:     counter,
-		Assumed:     assumedSummaries(compaction.Chain, p.summarizer, counter),
+		Rule:            r.name,
+		Fingerprint:     fingerprint(compaction, spec),
+		Mode:            proxy.Mode(settings.Mode),
+		OnOverflow:      proxy.Overflow(settings.OnOverflow),
+		RetryOnOverflow: settings.RetryOnOverflow,
+		RetryOnRate:     settings.RetryOnTooLarge,
+		Calibrate:       settings.Calibrate,
+		Compactor:       compaction,
+		Counter:         counter,
+		Assumed:         assumedSummaries(compaction.Chain, p.summarizer, counter),
 	})
 	return made.(proxy.Plan), true
 }

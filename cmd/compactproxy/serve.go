@@ -71,7 +71,7 @@ type service struct {
 // newService wires the configuration to the parts. Nothing listens yet, and nothing but the files that the configuration
 // names is read.
 func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
-	shared, err := newShared(logger)
+	shared, err := newShared(cfg.Store.TTL, logger)
 	if err != nil {
 		return nil, err
 	}

@@ -104,6 +104,13 @@ type Compaction struct {
 	NotePlacement NotePlacement `mapstructure:"note_placement"`
 	// OnOverflow says what happens to a compacted request that is still over the hard limit.
 	OnOverflow OnOverflow `mapstructure:"on_overflow"`
+	// RetryOnOverflow sends a request a second time, shorter, when the upstream says that it is too long, and remembers the
+	// limit that the upstream named.
+	RetryOnOverflow bool `mapstructure:"retry_on_overflow"`
+	// RetryOnTooLarge does so, too, when a request is larger than what may be sent in a minute, so that it could never pass.
+	RetryOnTooLarge bool `mapstructure:"retry_on_too_large"`
+	// Calibrate corrects the limits by how many tokens the upstream counts for what was estimated.
+	Calibrate bool `mapstructure:"calibrate"`
 	// WebSocket says what happens to a WebSocket to the responses API. Its handshake names no model, so the profile of a
 	// model does not count here.
 	WebSocket WebSocket `mapstructure:"websocket"`
@@ -237,17 +244,18 @@ func Default() Config {
 			ShutdownTimeout:  30 * time.Second,
 		},
 		Compaction: Compaction{
-			Mode:           ModeCompact,
-			CompactAt:      0.7,
-			CompactTo:      0.4,
-			Margin:         Share{Percent: 2},
-			Counter:        CounterTiktoken,
-			Approximate:    Approximate{CharsPerToken: 4, TokensPerImage: 85, TokensPerFile: 1000},
-			ProtectOpening: true,
-			NotePlacement:  NoteSeparate,
-			OnOverflow:     OverflowForward,
-			WebSocket:      RejectWebSocket,
-			EarlyStop:      true,
+			Mode:            ModeCompact,
+			CompactAt:       0.7,
+			CompactTo:       0.4,
+			Margin:          Share{Percent: 2},
+			Counter:         CounterTiktoken,
+			Approximate:     Approximate{CharsPerToken: 4, TokensPerImage: 85, TokensPerFile: 1000},
+			ProtectOpening:  true,
+			NotePlacement:   NoteSeparate,
+			OnOverflow:      OverflowForward,
+			RetryOnOverflow: true,
+			WebSocket:       RejectWebSocket,
+			EarlyStop:       true,
 			Chain: []Step{
 				{Compactor: defaultToolResultCap()},
 				{Compactor: defaultToolResultPruning()},

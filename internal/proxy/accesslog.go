@@ -36,6 +36,7 @@ func (p *Proxy) account(next http.Handler) http.Handler {
 			end := x.outcome(r.Context(), returned)
 			duration := time.Since(x.start)
 			p.metrics.observe(x, end, duration)
+			p.calibrate(x)
 			p.logAccess(r, x, end, duration)
 			p.prepare(x)
 		}()
@@ -59,6 +60,9 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 	attrs = append(attrs, x.decision.attrs()...)
 	attrs = append(attrs, answerAttrs(x.answer)...)
 	attrs = append(attrs, textAttrs([]textAttr{{"profile", x.profile}, {"client", x.client}})...)
+	if x.retried {
+		attrs = append(attrs, slog.String("retried", retriedOverflow))
+	}
 	if end.aborted {
 		attrs = append(attrs, slog.Bool("aborted", true))
 	}

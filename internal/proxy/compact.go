@@ -40,6 +40,7 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 	}
 	x.decision.rule, x.decision.plan = plan.Rule, plan.Fingerprint
 	plan.Mode = cmp.Or(c.mode, plan.Mode)
+	p.recall(x, &plan, doc.Document, c)
 	if plan.Mode == ModePass {
 		x.decision.pass(ModePassed)
 		return nil, nil
@@ -49,6 +50,23 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 		return nil, nil
 	}
 	return p.decide(ctx, x, plan, doc, body, c)
+}
+
+// recall puts what was learned of the model into the plan's budget.
+func (p *Proxy) recall(x *exchange, plan *Plan, doc *wire.Document, c choice) {
+	if !plan.RetryOnOverflow && !plan.Calibrate {
+		return
+	}
+	key := p.learned.key(c.header, cmp.Or(doc.Model(), c.deployment), plan.Counter.ID())
+	var factor float64
+	plan.Compactor.Budget, factor = p.learned.adjust(key, plan.Compactor.Budget, plan.Calibrate)
+	if plan.Calibrate {
+		x.learn = key
+		p.metrics.calibration.WithLabelValues(plan.Rule).Set(factor)
+	}
+	if plan.RetryOnOverflow && plan.Mode == ModeCompact && !x.retried {
+		x.again = &again{choice: c, plan: *plan, key: key, output: doc.MaxOutput()}
+	}
 }
 
 // limit is a size in tokens, exact overhead included, below which a request passes, and the reason it passes for. It does
@@ -161,7 +179,7 @@ func reasonOf(err error) Reason {
 
 // recordChain counts what the chain did, once per request, and logs what went wrong in it.
 func (p *Proxy) recordChain(ctx context.Context, x *exchange, plan Plan, o compactor.Outcome, body []byte) {
-	if len(o.Reports) == 0 || !p.counted.add(plan.Fingerprint, body) {
+	if len(o.Reports) == 0 || !p.counted.add(fmt.Sprint(plan.Fingerprint, plan.Compactor.Budget), body) {
 		return
 	}
 	p.metrics.observeChain(x.api, plan.Rule, o)

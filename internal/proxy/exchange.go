@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
@@ -71,21 +72,26 @@ func (d decision) saved() int { return d.before - d.after }
 
 // exchange holds the facts of one request and its response, for the log, the metrics and the headers of the response.
 type exchange struct {
-	start    time.Time
-	api      string
-	client   string // the name of the key that the client presented, or empty
-	profile  string
-	decision decision
-	failure  error         // what the proxy answered itself, or nil
-	waited   time.Duration // for the client to send its body
-	overhead time.Duration // from the start to the upstream, without waited; 0 when it never got there
-	buffered bool          // the body was read before it was forwarded
-	accepted bool          // the upstream answered 2xx
-	switched bool          // the upstream switched protocols
-	request  *received     // nil without a body
-	response *responseRecorder
-	answer   wire.Answer // what the response says about itself; zero until it has ended, and where it is not read
+	start      time.Time
+	api        string
+	client     string // the name of the key that the client presented, or empty
+	profile    string
+	decision   decision
+	failure    error         // what the proxy answered itself, or nil
+	waited     time.Duration // for the client to send its body
+	overhead   time.Duration // from the start to the upstream, without waited; 0 when it never got there
+	buffered   bool          // the body was read before it was forwarded
+	again      *again        // what is needed to send it shorter, nil where that is not to be done
+	retried    bool          // it was
+	overflowed bool          // the upstream refused it for its length, and did not take it shorter
+	accepted   bool          // the upstream answered 2xx
+	switched   bool          // the upstream switched protocols
+	request    *received     // nil without a body
+	response   *responseRecorder
+	answer     wire.Answer // what the response says about itself; zero until it has ended, and where it is not read
 
+	spent     atomic.Bool // the one summary or service that a request may ask for
+	learn     learnedKey  // where what the upstream counts is remembered; 0 is nowhere
 	summaries summaryCall // what is left to be summarized when the response has gone out
 }
 

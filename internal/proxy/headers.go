@@ -16,6 +16,7 @@ const (
 	headerReason       = headerPrefix + "Reason"
 	headerCut          = headerPrefix + "Cut"
 	headerSteps        = headerPrefix + "Steps"
+	headerRetried      = headerPrefix + "Retried"
 	headerTokensBefore = headerPrefix + "Tokens-Before"
 	headerTokensAfter  = headerPrefix + "Tokens-After"
 )

@@ -47,34 +47,35 @@ type PlanInfo struct {
 // that were counted and that the upstream accepted move the token counters; events of the chain count once, however often
 // a client sends the same bytes.
 type Metrics struct {
-	requests   *prometheus.CounterVec
-	duration   *prometheus.HistogramVec
-	overhead   *prometheus.HistogramVec
-	firstByte  *prometheus.HistogramVec
-	inFlight   prometheus.Gauge
-	before     *prometheus.CounterVec
-	after      *prometheus.CounterVec
-	saved      *prometheus.CounterVec
-	wouldSave  *prometheus.CounterVec
-	fill       prometheus.Histogram
-	chain      *prometheus.CounterVec
-	stepTokens *prometheus.CounterVec
-	stepTime   *prometheus.HistogramVec
-	discarded  *prometheus.CounterVec
-	passed     *prometheus.CounterVec
-	missed     *prometheus.CounterVec
-	cuts       *prometheus.CounterVec
-	unpinned   prometheus.Counter
-	webSockets *prometheus.CounterVec
-	usage      *prometheus.CounterVec
-	estimate   *prometheus.HistogramVec
-	dropped    *prometheus.CounterVec
-	overflow   *prometheus.CounterVec
-	plans      *prometheus.GaugeVec
-	config     configMetrics
-	shownMu    sync.Mutex
-	shown      []PlanInfo // by plans
-	summaries  summaryMetrics
+	requests    *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	overhead    *prometheus.HistogramVec
+	firstByte   *prometheus.HistogramVec
+	inFlight    prometheus.Gauge
+	before      *prometheus.CounterVec
+	after       *prometheus.CounterVec
+	saved       *prometheus.CounterVec
+	wouldSave   *prometheus.CounterVec
+	fill        prometheus.Histogram
+	chain       *prometheus.CounterVec
+	stepTokens  *prometheus.CounterVec
+	stepTime    *prometheus.HistogramVec
+	discarded   *prometheus.CounterVec
+	passed      *prometheus.CounterVec
+	missed      *prometheus.CounterVec
+	cuts        *prometheus.CounterVec
+	unpinned    prometheus.Counter
+	webSockets  *prometheus.CounterVec
+	usage       *prometheus.CounterVec
+	estimate    *prometheus.HistogramVec
+	dropped     *prometheus.CounterVec
+	overflow    *prometheus.CounterVec
+	calibration *prometheus.GaugeVec
+	plans       *prometheus.GaugeVec
+	config      configMetrics
+	shownMu     sync.Mutex
+	shown       []PlanInfo // by plans
+	summaries   summaryMetrics
 
 	delegations delegationMetrics
 }
@@ -140,6 +141,8 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 	}
 	m.overflow = f.counter("overflow_total",
 		"Requests that were too long for the model, by what became of them.", "model", "handled")
+	m.calibration = f.gauge("estimate_calibration_ratio",
+		"What the limits were last divided by, since the upstream counts so many times the estimate; 1 is as estimated.", "model")
 	m.plans = f.gauge("plan_info", "Plans by model rule; always 1.", "model", "fingerprint")
 	m.config = newConfigMetrics(f)
 	m.summaries = newSummaryMetrics(f)
@@ -232,7 +235,8 @@ func (m *Metrics) zero(known Known) {
 // zeroModel makes the series of a model rule.
 func (m *Metrics) zeroModel(model string, compactors []string) {
 	m.missed.WithLabelValues(model)
-	for _, handled := range []overflowHandling{overflowSeen, overflowRefused} {
+	m.calibration.WithLabelValues(model).Set(1)
+	for _, handled := range []overflowHandling{overflowSeen, overflowRetried, overflowRefused} {
 		m.overflow.WithLabelValues(model, string(handled))
 	}
 	m.cuts.WithLabelValues(model)
@@ -307,6 +311,7 @@ type overflowHandling string
 
 const (
 	overflowSeen    overflowHandling = "no"      // the client got the upstream's refusal
+	overflowRetried overflowHandling = "retried" // it was sent again, shorter
 	overflowRefused overflowHandling = "refused" // the proxy answered as the upstream would have
 )
 
@@ -315,7 +320,7 @@ func (m *Metrics) observeOverflow(x *exchange) {
 	switch {
 	case errors.As(x.failure, &own) && own.code == codeOverflow:
 		m.overflow.WithLabelValues(x.decision.rule, string(overflowRefused)).Inc()
-	case x.answer.Overflowed():
+	case x.overflowed, x.answer.Overflowed():
 		m.overflow.WithLabelValues(x.decision.rule, string(overflowSeen)).Inc()
 	}
 }

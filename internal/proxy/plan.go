@@ -24,6 +24,11 @@ type Plan struct {
 	Mode Mode
 	// OnOverflow is what to do when a conversation stays above the hard limit.
 	OnOverflow Overflow
+	// RetryOnOverflow sends a request a second time, shorter, when the upstream says that it is too long, and remembers the
+	// limit. RetryOnRate does so, too, where it is larger than what may be sent in a minute.
+	RetryOnOverflow, RetryOnRate bool
+	// Calibrate corrects the limits by what the upstream counts.
+	Calibrate bool
 	// Compactor shortens conversations.
 	Compactor compactor.Plan
 	// Counter counts them.

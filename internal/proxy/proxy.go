@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/compactproxy/compactproxy/internal/tokens"
+	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
 // Options say what a Proxy needs to know. Upstream, Planner, Cache, Metrics, Logger and MaxBodyBytes must be set.
@@ -51,6 +53,8 @@ type Options struct {
 	Delegator Delegator
 	// Cache remembers the sizes of items.
 	Cache *tokens.Cache
+	// Learned remembers the limits of upstreams. Nil remembers them for as long as the proxy lives.
+	Learned *Learned
 	// Metrics count.
 	Metrics *Metrics
 	// Logger receives one line per request at level info, and warnings.
@@ -69,6 +73,8 @@ type Proxy struct {
 	summarizer  Summarizer
 	delegator   Delegator
 	cache       *tokens.Cache
+	learned     *Learned
+	overflows   *wire.OverflowReader
 	metrics     *Metrics
 	logger      *slog.Logger
 
@@ -94,10 +100,15 @@ func New(o Options) (*Proxy, error) {
 		summarizer:  o.Summarizer,
 		delegator:   o.Delegator,
 		cache:       o.Cache,
+		learned:     o.Learned,
+		overflows:   wire.NewOverflowReader(),
 		metrics:     o.Metrics,
 		logger:      o.Logger,
 		bodies:      newBodyReader(o.MaxBodyBytes, o.Buffers),
 		counted:     newRecentDigests(),
+	}
+	if p.learned == nil {
+		p.learned = NewLearned(math.MaxInt64)
 	}
 	if p.webSocket == nil {
 		p.webSocket = func(string) WebSocket { return WebSocketReject }

@@ -52,6 +52,9 @@ func (p *Proxy) serveBody(w http.ResponseWriter, r *http.Request, b *body, c cho
 	x := exchangeOf(r.Context())
 	x.buffered = true
 	shorter, err := p.inspect(r.Context(), x, b, c)
+	if x.again != nil {
+		x.again.body = b
+	}
 	if err != nil {
 		p.fail(w, r, err)
 		return

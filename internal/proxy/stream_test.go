@@ -328,7 +328,7 @@ func TestAbortedStreamsLeakNothing(t *testing.T) {
 			})
 		}
 		group.Wait()
-		connections := f.proxy.reverse.Transport.(*http.Transport)
+		connections := f.proxy.reverse.Transport.(*retrier).next.(*http.Transport)
 		inFlight := func() float64 { return f.metric(t, "in_flight_requests") }
 		for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > base+10 || inFlight() > 0; time.Sleep(20 * time.Millisecond) {
 			connections.CloseIdleConnections() // some were made for clients that had left by then

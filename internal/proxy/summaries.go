@@ -3,7 +3,6 @@ package proxy
 import (
 	"cmp"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/compactproxy/compactproxy/internal/compactor"
 	"github.com/compactproxy/compactproxy/internal/tokens"
@@ -48,11 +47,10 @@ func (p *Proxy) assist(x *exchange, c compactor.Conversation, plan Plan, doc *wi
 	if p.summarizer == nil && p.delegator == nil {
 		return c
 	}
-	var spent atomic.Bool
 	caller := SummaryCaller{
 		Header: p.summaryHeader(ch.header), Client: ch.header, Key: x.client,
 		Model: cmp.Or(doc.Model(), ch.deployment), MaxInput: plan.Compactor.Budget.Limits(0).Hard, Counter: plan.Counter,
-		Spend: func() bool { return !spent.Swap(true) },
+		Spend: func() bool { return !x.spent.Swap(true) },
 	}
 	if p.summarizer != nil {
 		x.summaries.caller = caller

@@ -43,7 +43,7 @@ func (p *Proxy) newReverseProxy(transport http.RoundTripper) *httputil.ReversePr
 	decoders := newResponseDecoders(p.bodies.decoders.openZstd)
 	return &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
-		Transport:      transport,
+		Transport:      &retrier{transport, p, decoders},
 		FlushInterval:  -1,
 		BufferPool:     &copyBuffers{},
 		ModifyResponse: func(res *http.Response) error { return p.modifyResponse(res, decoders) },
@@ -87,6 +87,9 @@ func (p *Proxy) modifyResponse(res *http.Response, decoders *responseDecoders) e
 		return nil
 	}
 	x.decision.setHeaders(res.Header)
+	if x.retried {
+		res.Header.Set(headerRetried, retriedOverflow)
+	}
 	if !x.switched {
 		x.response.tap = p.newUsageTap(res.Header.Get("Content-Encoding"), decoders)
 	}

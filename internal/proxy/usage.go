@@ -22,7 +22,7 @@ type usageTap struct {
 // newUsageTap returns a tap for a response with a content coding, nil when it cannot be read.
 func (p *Proxy) newUsageTap(coding string, decoders *responseDecoders) *usageTap {
 	t := &usageTap{reader: wire.NewAnswerReader(), logger: p.logger}
-	if coding != "" && coding != "identity" {
+	if !identity(coding) {
 		if t.decoder = decoders.open(coding, t.reader); t.decoder == nil {
 			return nil
 		}

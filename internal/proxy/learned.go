@@ -1,0 +1,232 @@
+package proxy
+
+import (
+	"hash/maphash"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/wire"
+)
+
+const (
+	// mostLearned is of how many models something is remembered, each credential's by itself.
+	mostLearned = 4096
+	// limitSteps is the share of the window to a multiple of which a learned limit is rounded down, so that a limit that is
+	// named in slightly different ways does not move the cuts each time.
+	limitSteps = 64
+	// assumedShare is what of the estimate is taken for the limit where an upstream refuses a request and names none.
+	assumedShare = 0.75
+	// scaleMost bounds how far the upstream's count may be from the estimate, either way, to be taken for one of the same text.
+	scaleMost = 4
+)
+
+// Learned remembers what upstreams say of their limits when they refuse a request, and how they count. What one credential was
+// told holds for it alone: accounts differ in what they may send. It outlives configurations and is safe for concurrent use.
+type Learned struct {
+	seed maphash.Seed
+	ttl  time.Duration
+
+	mu    sync.Mutex
+	known map[learnedKey]*lesson
+}
+
+// learnedKey stands for a credential, a model as the client names it, and a counter, whose tokens the limits are in.
+type learnedKey uint64
+
+// lesson is what is known. Limits are in tokens of the counter, 0 where none was named, and never rise while they are in use.
+type lesson struct {
+	window, input int
+	calibration   calibration
+	used          time.Time
+}
+
+// NewLearned returns a memory that knows nothing, and forgets what was not used for a time of ttl.
+func NewLearned(ttl time.Duration) *Learned {
+	return &Learned{seed: maphash.MakeSeed(), ttl: ttl, known: make(map[learnedKey]*lesson)}
+}
+
+// key returns what a request is remembered under.
+func (l *Learned) key(client http.Header, model, counter string) learnedKey {
+	var h maphash.Hash
+	h.SetSeed(l.seed)
+	for _, part := range []string{client.Get(headerAuthorization), client.Get(headerAzureKey), model, counter} {
+		_, _ = h.WriteString(part) // never fails
+		_ = h.WriteByte(0)
+	}
+	return learnedKey(h.Sum64())
+}
+
+// adjust returns a budget within what was learned, and the factor that its tokens were calibrated by, 1 for none.
+func (l *Learned) adjust(key learnedKey, b compactor.Budget, calibrate bool) (compactor.Budget, float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, ok := l.known[key]
+	if !ok {
+		return b, 1
+	}
+	now := time.Now()
+	if now.Sub(known.used) > l.ttl {
+		delete(l.known, key)
+		return b, 1
+	}
+	known.used = now
+	factor := 1.0
+	if calibrate {
+		factor = known.calibration.factor()
+	}
+	return known.within(scaled(b, factor)), factor
+}
+
+// scaled returns the budget in tokens of an estimate that the upstream's count is a multiple of.
+func scaled(b compactor.Budget, factor float64) compactor.Budget {
+	if factor == 1 {
+		return b
+	}
+	for _, tokens := range []*int{&b.Window, &b.MaxInput, &b.Margin} {
+		*tokens = int(float64(*tokens) / factor)
+	}
+	return b
+}
+
+// within returns the budget with the limits that were learned.
+func (k *lesson) within(b compactor.Budget) compactor.Budget {
+	if k.window > 0 && k.window < b.Window {
+		b.Window = k.window
+	}
+	if k.input > 0 && k.input < b.Window {
+		// The hard limit is never less than a quarter of the window, for the sake of what clients ask for as output. It must not
+		// keep a limit that was named from taking effect.
+		b.Window = min(b.Window, 4*k.input)
+		if b.MaxInput == 0 || k.input < b.MaxInput {
+			b.MaxInput = k.input
+		}
+	}
+	b.MaxInput = min(b.MaxInput, b.Window)
+	return b
+}
+
+// refused learns from a refusal of a request with so many tokens, by the estimate, under a budget that did not know better.
+// Output is what it asked for as output, in tokens.
+func (l *Learned) refused(key learnedKey, b compactor.Budget, o wire.Overflow, estimate, output int) {
+	scale := 1.0
+	if ratio := float64(estimate) / float64(o.Input); o.Input > 0 && ratio > 1.0/scaleMost && ratio < scaleMost {
+		scale = ratio
+	}
+	unit := max(1, b.Window/limitSteps)
+	rounded := func(tokens float64) int { return max(1, int(tokens)/unit*unit) }
+	var named lesson
+	if o.Window > 0 {
+		named.window = rounded(float64(o.Window) * scale)
+	}
+	if o.MaxInput > 0 {
+		named.input = rounded(float64(o.MaxInput) * scale)
+	}
+	if o.Excess > 0 && o.Excess < estimate {
+		named.input = rounded(float64(estimate - o.Excess))
+	}
+	// What was refused must not be sent again: whatever the words say, the limit is below it.
+	if named.within(b).Limits(output).Hard >= estimate {
+		named.input = rounded(assumedShare * float64(estimate))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.of(key)
+	known.window, known.input = lower(known.window, named.window), lower(known.input, named.input)
+}
+
+// of returns what is remembered under a key, with the lock held. Where that is new and too much is remembered, what was not used
+// the longest is forgotten.
+func (l *Learned) of(key learnedKey) *lesson {
+	known, ok := l.known[key]
+	if !ok {
+		if len(l.known) >= mostLearned {
+			l.forgetOldest()
+		}
+		known = &lesson{}
+		l.known[key] = known
+	}
+	known.used = time.Now()
+	return known
+}
+
+func (l *Learned) forgetOldest() {
+	var oldest learnedKey
+	var since time.Time
+	for key, known := range l.known {
+		if since.IsZero() || known.used.Before(since) {
+			oldest, since = key, known.used
+		}
+	}
+	delete(l.known, oldest)
+}
+
+// lower returns the smaller limit, where 0 is none.
+func lower(a, b int) int {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// counted learns from the input that the upstream counted for a request, and what the estimate was, both in tokens. It returns
+// the factor between them that is in use from now on.
+func (l *Learned) counted(key learnedKey, input, estimate int) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.of(key)
+	known.calibration.add(float64(input) / float64(estimate))
+	return known.calibration.factor()
+}
+
+// calibrate learns from what the upstream counted for a request that it took.
+func (p *Proxy) calibrate(x *exchange) {
+	input := x.answer.Usage[wire.InputTokens]
+	if x.learn == 0 || input == 0 || !x.decision.counted || !x.accepted || x.answer.Failed() {
+		return
+	}
+	factor := p.learned.counted(x.learn, input, x.decision.forwarded())
+	p.metrics.calibration.WithLabelValues(x.decision.rule).Set(factor)
+}
+
+const (
+	// calibrationStep is what the factor moves by, and how far the mean must be from it to count as outside.
+	calibrationStep = 0.05
+	// calibrationSamples is how many samples in a row must be outside for the factor to move: each move moves every cut.
+	calibrationSamples = 20
+	// calibrationWeight is the weight of a new sample in the mean.
+	calibrationWeight = 0.1
+	// The factor is never below or above these: what is further off is no matter of counting.
+	leastCalibration, mostCalibration = 0.7, 1.6
+)
+
+// calibration is by how much the upstream counts more than the estimate. The zero value is 1.
+type calibration struct {
+	mean    float64 // exponentially weighted, 0 before the first sample
+	current float64 // 0 is 1
+	outside int     // samples since the mean was last near the factor
+}
+
+func (c *calibration) factor() float64 {
+	if c.current == 0 {
+		return 1
+	}
+	return c.current
+}
+
+func (c *calibration) add(sample float64) {
+	if c.mean == 0 {
+		c.mean = sample
+	}
+	c.mean += calibrationWeight * (sample - c.mean)
+	target := min(max(math.Round(c.mean/calibrationStep)*calibrationStep, leastCalibration), mostCalibration)
+	if math.Abs(target-c.factor()) < calibrationStep/2 {
+		c.outside = 0
+		return
+	}
+	if c.outside++; c.outside >= calibrationSamples {
+		c.current, c.outside = target, 0
+	}
+}

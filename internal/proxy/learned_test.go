@@ -1,0 +1,149 @@
+package proxy
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/wire"
+)
+
+func budgetOf(window, maxInput int) compactor.Budget {
+	return compactor.Budget{Window: window, MaxInput: maxInput, CompactAt: 0.7, CompactTo: 0.4}
+}
+
+func TestLimitsLearnedFromARefusal(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		budget           compactor.Budget
+		overflow         wire.Overflow
+		estimate, output int
+		want             compactor.Budget
+	}{
+		{"a window, counted alike", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Input: 90_000}, 90_000, 0, budgetOf(64_000, 0)},
+		{"a window that is no multiple of a 64th", budgetOf(128_000, 0), wire.Overflow{Window: 65_535, Input: 90_000}, 90_000, 0, budgetOf(64_000, 0)},
+		{"a window, counted with another tokenizer", budgetOf(128_000, 0), wire.Overflow{Window: 128_000, Input: 150_000}, 75_000, 0, budgetOf(64_000, 0)},
+		{"a window without the size of the request", budgetOf(128_000, 0), wire.Overflow{Window: 64_000}, 90_000, 0, budgetOf(64_000, 0)},
+		{"an input limit", budgetOf(400_000, 0), wire.Overflow{MaxInput: 275_000, Input: 300_000}, 300_000, 0, budgetOf(400_000, 275_000)},
+		{"an input limit below the one that is known", budgetOf(400_000, 300_000), wire.Overflow{MaxInput: 275_000, Input: 280_000}, 280_000, 0, budgetOf(400_000, 275_000)},
+		{"an input limit far below the window", budgetOf(128_000, 0), wire.Overflow{MaxInput: 8000, Input: 20_000}, 20_000, 0, budgetOf(32_000, 8000)},
+		{"an excess", budgetOf(128_000, 0), wire.Overflow{Excess: 10_000}, 90_000, 0, budgetOf(128_000, 80_000)},
+		{"no number", budgetOf(128_000, 0), wire.Overflow{}, 96_000, 0, budgetOf(128_000, 72_000)},
+		{"a number that cannot be meant", budgetOf(128_000, 0), wire.Overflow{Window: 1_000_000, Input: 90_000}, 96_000, 0, budgetOf(128_000, 72_000)},
+		{"a count that cannot be of the same text", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Input: 3}, 96_000, 0, budgetOf(64_000, 0)},
+		{"a window that the output has to share", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Input: 60_000, Output: 16_000}, 60_000, 16_000, budgetOf(64_000, 0)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := NewLearned(time.Hour)
+			key := l.key(http.Header{}, "m", "c")
+			l.refused(key, test.budget, test.overflow, test.estimate, test.output)
+			got, factor := l.adjust(key, test.budget, true)
+			if got != test.want || factor != 1 {
+				t.Errorf("got %+v, factor %v, want %+v", got, factor, test.want)
+			}
+			if hard := got.Limits(test.output).Hard; hard >= test.estimate {
+				t.Errorf("what was refused with %d tokens fits into %d", test.estimate, hard)
+			}
+		})
+	}
+}
+
+func TestALearnedLimitNeverRises(t *testing.T) {
+	l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
+	key := l.key(http.Header{}, "m", "c")
+	for _, window := range []int{64_000, 96_000, 32_000, 64_000} {
+		l.refused(key, b, wire.Overflow{Window: window, Input: 100_000}, 100_000, 0)
+	}
+	if got, _ := l.adjust(key, b, false); got.Window != 32_000 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhatIsLearnedIsForgotten(t *testing.T) {
+	l, b := NewLearned(time.Millisecond), budgetOf(128_000, 0)
+	key := l.key(http.Header{}, "m", "c")
+	l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0)
+	time.Sleep(5 * time.Millisecond)
+	if got, _ := l.adjust(key, b, false); got != b {
+		t.Errorf("after its time: %+v", got)
+	}
+
+	l = NewLearned(time.Hour)
+	for i := range mostLearned + 10 {
+		l.refused(l.key(http.Header{}, strconv.Itoa(i), "c"), b, wire.Overflow{Window: 64_000}, 100_000, 0)
+	}
+	if len(l.known) != mostLearned {
+		t.Errorf("%d models are remembered", len(l.known))
+	}
+}
+
+func TestWhatIsLearnedIsForOneCredentialModelAndCounter(t *testing.T) {
+	l := NewLearned(time.Hour)
+	seen := map[learnedKey]bool{}
+	for _, authorization := range []string{"", "Bearer a", "Bearer b"} {
+		for _, model := range []string{"m", "n"} {
+			for _, counter := range []string{"c", "d"} {
+				seen[l.key(http.Header{"Authorization": {authorization}}, model, counter)] = true
+			}
+		}
+	}
+	seen[l.key(http.Header{"Api-Key": {"Bearer a"}}, "m", "c")] = true
+	if len(seen) != 13 {
+		t.Errorf("%d keys", len(seen))
+	}
+}
+
+func TestCalibration(t *testing.T) {
+	repeat := func(sample float64, times int) []float64 {
+		samples := make([]float64, times)
+		for i := range samples {
+			samples[i] = sample
+		}
+		return samples
+	}
+	for _, test := range []struct {
+		name    string
+		samples []float64
+		want    float64
+	}{
+		{"no sample", nil, 1},
+		{"as estimated", repeat(1, 100), 1},
+		{"near enough", repeat(1.02, 100), 1},
+		{"too few samples", repeat(1.3, calibrationSamples-1), 1},
+		{"more", repeat(1.3, calibrationSamples), 1.3},
+		{"less", repeat(0.81, 60), 0.8},
+		{"a step of 5 %", repeat(1.333, 60), 1.35},
+		{"not above the most", repeat(5, 60), mostCalibration},
+		{"not below the least", repeat(0.1, 60), leastCalibration},
+		{"single ones that are far off", append(repeat(1, 50), append(repeat(1.4, 1), repeat(1, 50)...)...), 1},
+		{"and back", append(repeat(1.3, 30), repeat(1, 100)...), 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var c calibration
+			for _, sample := range test.samples {
+				c.add(sample)
+			}
+			if math.Abs(c.factor()-test.want) > 1e-9 {
+				t.Errorf("got %v, want %v", c.factor(), test.want)
+			}
+		})
+	}
+}
+
+func TestCalibrationDividesTheBudget(t *testing.T) {
+	l, b := NewLearned(time.Hour), compactor.Budget{Window: 100_000, MaxInput: 80_000, Margin: 2000, CompactAt: 0.7, CompactTo: 0.4}
+	key := l.key(http.Header{}, "m", "c")
+	for range calibrationSamples {
+		l.counted(key, 1250, 1000)
+	}
+	got, factor := l.adjust(key, b, true)
+	if want := (compactor.Budget{Window: 80_000, MaxInput: 64_000, Margin: 1600, CompactAt: 0.7, CompactTo: 0.4}); got != want || factor != 1.25 {
+		t.Errorf("got %+v and %v, want %+v", got, factor, want)
+	}
+	if got, factor := l.adjust(key, b, false); got != b || factor != 1 {
+		t.Errorf("switched off: %+v and %v", got, factor)
+	}
+}
