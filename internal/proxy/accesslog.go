@@ -63,6 +63,9 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 	if x.retried {
 		attrs = append(attrs, slog.String("retried", retriedOverflow))
 	}
+	if x.suspectsTruncation() {
+		attrs = append(attrs, slog.Bool("suspected_truncation", true))
+	}
 	if end.aborted {
 		attrs = append(attrs, slog.Bool("aborted", true))
 	}
@@ -73,7 +76,8 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 		attrs = append(attrs, slog.String("error", cause.Error()))
 	}
 	level := slog.LevelInfo
-	if x.failure != nil && end.status >= http.StatusInternalServerError || x.decision.reason == InternalError {
+	if x.failure != nil && end.status >= http.StatusInternalServerError || x.decision.reason == InternalError ||
+		x.suspectsTruncation() {
 		level = slog.LevelWarn
 	}
 	p.logger.LogAttrs(r.Context(), level, "request", attrs...)

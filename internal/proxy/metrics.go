@@ -70,6 +70,7 @@ type Metrics struct {
 	estimate    *prometheus.HistogramVec
 	dropped     *prometheus.CounterVec
 	overflow    *prometheus.CounterVec
+	truncated   prometheus.Counter
 	calibration *prometheus.GaugeVec
 	plans       *prometheus.GaugeVec
 	config      configMetrics
@@ -143,6 +144,8 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 		"Requests that were too long for the model, by what became of them.", "model", "handled")
 	m.calibration = f.gauge("estimate_calibration_ratio",
 		"What the limits were last divided by, since the upstream counts so many times the estimate; 1 is as estimated.", "model")
+	m.truncated = f.NewCounter(prometheus.CounterOpts(opts("suspected_truncation_total",
+		"Accepted requests of which the upstream seems to have left out a part without a word.")))
 	m.plans = f.gauge("plan_info", "Plans by model rule; always 1.", "model", "fingerprint")
 	m.config = newConfigMetrics(f)
 	m.summaries = newSummaryMetrics(f)
@@ -272,6 +275,9 @@ func (m *Metrics) observe(x *exchange, end outcome, duration time.Duration) {
 	}
 	m.observeAnswer(x)
 	m.observeOverflow(x)
+	if x.suspectsTruncation() {
+		m.truncated.Inc()
+	}
 	if !d.counted {
 		return
 	}
