@@ -101,6 +101,29 @@ check_serve() {
 	expect 'stops at SIGTERM' "$(<"$work/log")" '^status 0$'
 }
 
+# read_only ARGUMENT...: as run, on a root that nobody can write to, as docker run --read-only has it.
+read_only() {
+	unshare --mount sh -euc 'root=$1; shift
+		mount --bind "$root" "$root"
+		mount -o remount,bind,ro "$root"
+		if touch "$root/written" 2>/dev/null; then echo "the root is writable"; exit 99; fi
+		exec chroot --userspec=65532:65532 "$root" /compactproxy "$@"' sh "$root" "$@" 2>&1 && echo 'status 0' || echo "status $?"
+}
+
+check_read_only() {
+	export COMPACTPROXY_LISTEN=0.0.0.0:8787 COMPACTPROXY_ADMIN_LISTEN=0.0.0.0:9464
+	read_only serve >"$work/log" &
+	local server=$!
+	for _ in $(seq 50); do
+		if read_only healthcheck | grep --quiet '^status 0$'; then break; fi
+		sleep 0.2
+	done
+	expect 'healthcheck passes on a read-only root' "$(read_only healthcheck)" '^status 0$'
+	kill -TERM "$(processes)"
+	wait "$server"
+	expect 'stops at SIGTERM on a read-only root' "$(<"$work/log")" '^status 0$'
+}
+
 make_base_image
 build_image
 container=$(buildah from --pull-never "$image")
@@ -108,5 +131,6 @@ root=$(buildah mount "$container")
 check_config
 check_commands
 check_serve
+check_read_only
 echo "image: $(du --human-readable "$root/compactproxy" | cut --fields 1) binary"
 echo "$passed passed, 0 failed"
