@@ -10,8 +10,9 @@ import (
 )
 
 // fingerprint names a plan by all that decides where it cuts: two proxies with the same fingerprint forward the same bytes
-// for the same history. It is the beginning of a SHA-256, in hexadecimal.
-func fingerprint(plan compactor.Plan, counter tokens.Spec) string {
+// for the same history at the same upstream. It is the beginning of a SHA-256, in hexadecimal. Messages is how many a chat request
+// may hold, nil where the upstream decides.
+func fingerprint(plan compactor.Plan, counter tokens.Spec, messages *int) string {
 	type step struct {
 		Name       string
 		Parameters compactor.Compactor
@@ -21,7 +22,11 @@ func fingerprint(plan compactor.Plan, counter tokens.Spec) string {
 	for i, s := range plan.Chain {
 		steps[i] = step{s.Name(), s.Compactor, s.Condition}
 	}
-	canonical, err := json.Marshal([]any{counter, budget(plan.Budget), steps, plan.ProtectOpening, plan.RunAll})
+	parts := []any{counter, budget(plan.Budget), steps, plan.ProtectOpening, plan.RunAll}
+	if messages != nil {
+		parts = append(parts, messages)
+	}
+	canonical, err := json.Marshal(parts)
 	if err != nil {
 		panic(err) // these are numbers, texts and lists of them, and the configuration refuses infinite ones
 	}

@@ -18,6 +18,7 @@ type plans struct {
 	compaction config.Compaction
 	profiles   []config.Profile
 	summarizer config.Summarizer
+	upstream   config.Upstream
 	library    *tokens.Library
 	made       sync.Map // of proxy.Plan by planKey; the rules and profiles bound it
 }
@@ -36,6 +37,7 @@ func newPlans(cfg config.Config, library *tokens.Library) *plans {
 		compaction: cfg.Compaction,
 		profiles:   cfg.Profiles,
 		summarizer: cfg.Summarizer,
+		upstream:   cfg.Upstream,
 		library:    library,
 	}
 }
@@ -78,10 +80,10 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 	if err != nil {
 		return proxy.Plan{}, false
 	}
-	compaction := p.compactionPlan(r, settings)
+	compaction, messages := p.compactionPlan(r, settings), settings.Messages(p.upstream)
 	made, _ := p.made.LoadOrStore(key, proxy.Plan{
 		Rule:            r.name,
-		Fingerprint:     fingerprint(compaction, spec),
+		Fingerprint:     fingerprint(compaction, spec, settings.MaxMessages),
 		Mode:            proxy.Mode(settings.Mode),
 		OnOverflow:      proxy.Overflow(settings.OnOverflow),
 		RetryOnOverflow: settings.RetryOnOverflow,
@@ -89,6 +91,8 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 		Calibrate:       settings.Calibrate,
 		Compactor:       compaction,
 		Counter:         counter,
+		MaxMessages:     messages,
+		Messages:        p.messageStep(r, settings),
 		Assumed:         assumedSummaries(compaction.Chain, p.summarizer, counter),
 	})
 	return made.(proxy.Plan), true
@@ -115,6 +119,9 @@ func (p *plans) known(b build) proxy.Known {
 		settings := p.settings(profile)
 		chain := p.compactionPlan(rule{}, settings).Chain // every model has the same compactors
 		known.DelegationOutcomes = append(known.DelegationOutcomes, delegationOutcomes(chain)...)
+		if settings.Messages(p.upstream) > 0 {
+			chain = append(chain, p.messageStep(rule{}, settings))
+		}
 		for _, step := range chain {
 			if name := step.Name(); !slices.Contains(known.Compactors, name) {
 				known.Compactors = append(known.Compactors, name)
@@ -136,7 +143,14 @@ func (p *plans) known(b build) proxy.Known {
 // fingerprint returns the fingerprint of a plan without loading its vocabulary.
 func (p *plans) fingerprint(r rule, profile string) string {
 	settings := p.settings(cmp.Or(profile, r.profile))
-	return fingerprint(p.compactionPlan(r, settings), counterSpec(r, settings))
+	return fingerprint(p.compactionPlan(r, settings), counterSpec(r, settings), settings.MaxMessages)
+}
+
+// messageStep returns the step that keeps to the largest number of messages.
+func (p *plans) messageStep(r rule, settings config.Compaction) compactor.Step {
+	truncation := config.DefaultTruncation()
+	builder := chainBuilder{rule: r, budget: p.compactionPlan(r, settings).Budget, placement: settings.NotePlacement}
+	return proxy.MessageStep(settings.Messages(p.upstream), builder.note(truncation.OmissionNote, truncation.QuoteUserItems))
 }
 
 // counterSpec says how the tokens of a rule's models are counted.

@@ -331,7 +331,7 @@ profiles:
 	if known.Version != "v1" || known.Revision != "abc" {
 		t.Errorf("build %q %q", known.Version, known.Revision)
 	}
-	if diff := cmp.Diff([]string{"sliding_window", "tool_result_cap", "tool_result_collapse", "truncation"}, known.Compactors); diff != "" {
+	if diff := cmp.Diff([]string{"sliding_window", "truncation", "tool_result_cap", "tool_result_collapse"}, known.Compactors); diff != "" {
 		t.Error(diff)
 	}
 	for _, profile := range []string{"", "capped", "ready"} {

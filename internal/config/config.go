@@ -5,7 +5,11 @@
 // itself: both are handed in, so that loading is a pure function.
 package config
 
-import "time"
+import (
+	"net/url"
+	"strings"
+	"time"
+)
 
 // Config is everything an operator can set. The mapstructure tags are the keys of the file.
 type Config struct {
@@ -111,6 +115,9 @@ type Compaction struct {
 	RetryOnTooLarge bool `mapstructure:"retry_on_too_large"`
 	// Calibrate corrects the limits by how many tokens the upstream counts for what was estimated.
 	Calibrate bool `mapstructure:"calibrate"`
+	// MaxMessages is how many messages a chat request may hold, whatever their size; 0 means any number. Nil means 2048 where
+	// the upstream is OpenAI, which refuses more, and any number elsewhere.
+	MaxMessages *int `mapstructure:"max_messages"`
 	// WebSocket says what happens to a WebSocket to the responses API. Its handshake names no model, so the profile of a
 	// model does not count here.
 	WebSocket WebSocket `mapstructure:"websocket"`
@@ -120,6 +127,25 @@ type Compaction struct {
 	Fallback Fallback `mapstructure:"fallback"`
 	// Chain are the steps, gentlest first.
 	Chain []Step `mapstructure:"chain"`
+}
+
+// openAIMessages is how many messages OpenAI takes in a chat request.
+const openAIMessages = 2048
+
+// Messages returns how many messages a chat request to an upstream may hold, 0 for any number.
+func (c Compaction) Messages(upstream Upstream) int {
+	if c.MaxMessages != nil {
+		return *c.MaxMessages
+	}
+	base, err := url.Parse(upstream.BaseURL)
+	if err != nil {
+		return 0
+	}
+	host := "." + base.Hostname()
+	if strings.HasSuffix(host, ".openai.com") || strings.HasSuffix(host, ".openai.azure.com") {
+		return openAIMessages
+	}
+	return 0
 }
 
 // Approximate are the parameters of the approximate counter, which is the one of Haystack.

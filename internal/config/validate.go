@@ -118,6 +118,9 @@ func (c Compaction) check(r *report, key string) {
 	r.notNegative(key+".approximate.tokens_per_file", int64(c.Approximate.TokensPerFile))
 	r.oneOf(key+".note_placement", string(c.NotePlacement), string(NoteSeparate), string(NoteMerge), string(NoteNone))
 	r.oneOf(key+".on_overflow", string(c.OnOverflow), string(OverflowForward), string(OverflowError))
+	if most := c.MaxMessages; most != nil && *most != 0 {
+		r.atLeast(key+".max_messages", leastMaxMessages, *most)
+	}
 	r.oneOf(key+".websocket", string(c.WebSocket), string(RejectWebSocket), string(PassWebSocket))
 	if c.Fallback != NoFallback && c.Fallback != FallbackTruncation {
 		r.add(key+".fallback", `must be truncation, or "" for none, got %q`, c.Fallback)
@@ -129,6 +132,9 @@ func (c Compaction) check(r *report, key string) {
 		step.check(r, entryKey(key+".chain", i))
 	}
 }
+
+// leastMaxMessages leaves room for what no compactor removes.
+const leastMaxMessages = 64
 
 func (c Compaction) checkPrepareAt(r *report, key string) {
 	if at := c.PrepareAt; at != nil && *at != 0 && !(c.CompactTo <= *at && *at < c.CompactAt) {

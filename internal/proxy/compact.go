@@ -40,6 +40,7 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 	}
 	x.decision.rule, x.decision.plan = plan.Rule, plan.Fingerprint
 	plan.Mode = cmp.Or(c.mode, plan.Mode)
+	plan = plan.forDocument(doc.Document)
 	p.recall(x, &plan, doc.Document, c)
 	if plan.Mode == ModePass {
 		x.decision.pass(ModePassed)

@@ -26,6 +26,7 @@ func Compact(ctx context.Context, planner Planner, doc *wire.Document, profile s
 	if why := doc.Untouchable(); why != "" {
 		return nil, Report{Action: string(passed), Reason: Reason(why)}, nil
 	}
+	plan = plan.forDocument(doc)
 	items, err := doc.Items()
 	if err != nil {
 		return nil, Report{}, err
