@@ -25,17 +25,12 @@ func runCheck(_ context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	if _, err := apiKey(cfg.Upstream); err != nil {
+	p := newPlans(cfg.Config, nil) // nothing is counted here
+	if _, err := readCredentials(cfg.Config, p.summarize()); err != nil {
 		return err
 	}
-	p := newPlans(cfg.Config, nil) // nothing is counted here
 	if err := p.checkProfile(*profile); err != nil {
 		return err
-	}
-	if p.summarize() {
-		if _, err := summarizerKey(cfg.Config); err != nil {
-			return err
-		}
 	}
 	if _, err := newServices(cfg.Config); err != nil {
 		return err
@@ -44,6 +39,7 @@ func runCheck(_ context.Context, env environment) error {
 		_, _ = fmt.Fprintln(env.stdout, "warning:", warning)
 	}
 	_, _ = fmt.Fprintf(env.stdout, "configuration: %s\nupstream: %s\n", cfg.source, cfg.Upstream.BaseURL)
+	_, _ = fmt.Fprintln(env.stdout, "clients:", describeClients(cfg.Config))
 	if p.summarize() {
 		_, _ = fmt.Fprintln(env.stdout, "summaries:", describeSummaries(cfg.Config))
 	}
@@ -104,6 +100,20 @@ func (p *plans) writePlan(w io.Writer, r rule, profile string) {
 		_, _ = fmt.Fprintf(w, "\t%d", limits.Prepare)
 	}
 	_, _ = fmt.Fprintln(w)
+}
+
+// describeClients says who is let in, and with which credential their requests go on.
+func describeClients(cfg config.Config) string {
+	if len(cfg.Server.Keys) == 0 && cfg.Upstream.HasKey() {
+		return "anybody, with the upstream's key"
+	} else if len(cfg.Server.Keys) == 0 {
+		return "anybody, with a credential of their own"
+	}
+	names := make([]string, len(cfg.Server.Keys))
+	for i, key := range cfg.Server.Keys {
+		names[i] = key.Name
+	}
+	return strings.Join(names, ", ") + ", with the upstream's key"
 }
 
 // describeSummaries says who writes them, with whose credential, and where they are remembered. The URL of a Redis may hold

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"flag"
@@ -53,13 +52,19 @@ type configuration struct {
 	config.Config
 	// source is the file's name, or says that there was none.
 	source string
+	// candidates are the files that it was looked for in, the first that exists.
+	candidates []string
 	// warnings are what is suspicious, one line each.
 	warnings []string
 }
 
 // load reads the file that the flags or the environment name, else the first of configFiles that exists.
 func (f *flags) load(env environment) (configuration, error) {
-	file, source, err := readConfig(cmp.Or(f.config, env.getenv(config.FileVariable)))
+	named, candidates := cmp.Or(f.config, env.getenv(config.FileVariable)), configFiles()
+	if named != "" {
+		candidates = []string{named}
+	}
+	file, source, err := readConfig(candidates, named != "")
 	if err != nil {
 		return configuration{}, &usageError{fmt.Errorf("reading the configuration: %w", err)}
 	}
@@ -67,58 +72,42 @@ func (f *flags) load(env environment) (configuration, error) {
 	if err != nil {
 		return configuration{}, &usageError{describeProblems(source, err)}
 	}
-	return configuration{cfg, source, warnings}, nil
+	return configuration{cfg, source, candidates, warnings}, nil
 }
 
-// readConfig returns the content of a file and its name. A file that is named must exist; a default one need not.
-func readConfig(name string) (content []byte, source string, err error) {
-	if name != "" {
-		content, err = os.ReadFile(name)
-		return content, name, err
-	}
-	for _, name := range configFiles() {
+// readConfig returns the content and the name of the first of the files that exists. Unless it must, none needs to.
+func readConfig(files []string, must bool) (content []byte, source string, err error) {
+	for _, name := range files {
 		content, err := os.ReadFile(name)
-		if !errors.Is(err, fs.ErrNotExist) {
+		if must || !errors.Is(err, fs.ErrNotExist) {
 			return content, name, err
 		}
 	}
 	return nil, "built-in defaults", nil
 }
 
-// describeProblems puts the problems on lines of their own, under the place they are in.
+// problemsError are the problems of a configuration, with the place they are in.
+type problemsError struct {
+	source   string
+	problems *config.Error
+}
+
+// describeProblems says which configuration the problems are in, where err is about such.
 func describeProblems(source string, err error) error {
 	var problems *config.Error
 	if !errors.As(err, &problems) {
 		return err
 	}
-	count := fmt.Sprintf("%d problems", len(problems.Problems))
-	if len(problems.Problems) == 1 {
+	return &problemsError{source, problems}
+}
+
+// Error puts the problems on lines of their own.
+func (e *problemsError) Error() string {
+	count := fmt.Sprintf("%d problems", len(e.problems.Problems))
+	if len(e.problems.Problems) == 1 {
 		count = "a problem"
 	}
-	return fmt.Errorf("the configuration (%s) has %s:\n  %s", source, count, strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	return fmt.Sprintf("the configuration (%s) has %s:\n  %s", e.source, count, strings.ReplaceAll(e.problems.Error(), "\n", "\n  "))
 }
 
-// apiKey returns the key for the upstream, empty when clients bring their own.
-func apiKey(upstream config.Upstream) (string, error) {
-	return keyOrFile("upstream.api_key_file", upstream.APIKey, upstream.APIKeyFile)
-}
-
-// summarizerKey returns the key for the summarizer, empty when it gets what the upstream gets, or none.
-func summarizerKey(cfg config.Config) (string, error) {
-	return keyOrFile("summarizer.api_key_file", cfg.Summarizer.APIKey, cfg.Summarizer.APIKeyFile)
-}
-
-// keyOrFile returns a key, or what is in the file of a name. Setting is that of the file.
-func keyOrFile(setting, key, file string) (string, error) {
-	if file == "" {
-		return key, nil
-	}
-	content, err := os.ReadFile(file)
-	if err == nil && len(bytes.TrimSpace(content)) == 0 {
-		err = fmt.Errorf("%s is empty", file)
-	}
-	if err != nil {
-		return "", &usageError{fmt.Errorf("%s: %w", setting, err)}
-	}
-	return string(bytes.TrimSpace(content)), nil
-}
+func (e *problemsError) Unwrap() error { return e.problems }

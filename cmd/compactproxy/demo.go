@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 
 	"github.com/compactproxy/compactproxy/internal/config"
@@ -91,7 +92,7 @@ func startDemo(options demoOptions, env environment) (*demonstration, error) {
 		return nil, err
 	}
 	// The errors are provoked: a log would only repeat the tables.
-	logger := newLogger(config.Log{Level: "error", Format: options.config.Log.Format}, env.stderr)
+	logger := newLogger(config.Log{Level: "error", Format: options.config.Log.Format}, new(slog.LevelVar), env.stderr)
 	d := &demonstration{
 		options: options, session: session, upstream: upstream, out: env.stdout,
 		server: newServer(anyPort, upstream, logger),

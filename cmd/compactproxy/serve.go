@@ -6,18 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
-	"time"
 
 	"github.com/compactproxy/compactproxy/internal/config"
 	"github.com/compactproxy/compactproxy/internal/proxy"
-	"github.com/compactproxy/compactproxy/internal/tokens"
 )
-
-// cachedSizes bounds the number of item sizes that are remembered: those of some hundred long conversations.
-const cachedSizes = 1 << 17
 
 // runServe runs the proxy until the context ends, then lets the requests in flight finish.
 func runServe(ctx context.Context, env environment) error {
@@ -25,11 +18,13 @@ func runServe(ctx context.Context, env environment) error {
 	if err := flags.parse(env); err != nil {
 		return err
 	}
-	cfg, err := flags.load(env)
+	reloader := &reloader{load: func() (configuration, error) { return flags.load(env) }}
+	cfg, err := reloader.first()
 	if err != nil {
 		return err
 	}
-	logger := newLogger(cfg.Log, env.stderr)
+	level := new(slog.LevelVar)
+	logger := newLogger(cfg.Log, level, env.stderr)
 	for _, warning := range cfg.warnings {
 		logger.WarnContext(ctx, warning)
 	}
@@ -42,13 +37,17 @@ func runServe(ctx context.Context, env environment) error {
 	}
 	logger.InfoContext(ctx, "listening", "api", s.api.address(), "admin", s.admin.address(),
 		"upstream", cfg.Upstream.BaseURL, "configuration", cfg.source, "version", readBuild().version)
-	return s.serve(ctx)
+	serving, drain := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		reloader.run(ctx, s, level)
+		drain() // nothing is replaced any more
+	}()
+	return s.serve(serving)
 }
 
-// newLogger returns the program's only logger. The configuration decides what passes it.
-func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(cfg.Level)) // the configuration was checked
+// newLogger returns the program's only logger. The configuration decides what passes it: level is set, and can be set again.
+func newLogger(cfg config.Log, level *slog.LevelVar, w io.Writer) *slog.Logger {
+	setLevel(level, cfg)
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
@@ -56,64 +55,55 @@ func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// service is the proxy with its listeners.
-type service struct {
-	api, admin      *server
-	ready           *proxy.Admin
-	summaries       *summaries
-	shutdownTimeout time.Duration
-	logger          *slog.Logger
+func setLevel(level *slog.LevelVar, cfg config.Log) {
+	_ = level.UnmarshalText([]byte(cfg.Level)) // the configuration was checked
 }
 
-// newService wires the configuration to the parts. Nothing listens yet, and nothing but the key file is read.
+// service is the proxy with its listeners, which stay, and its generation, which a new configuration replaces.
+type service struct {
+	shared     *shared
+	api, admin *server
+	ready      *proxy.Admin
+	generation generations
+	logger     *slog.Logger
+}
+
+// newService wires the configuration to the parts. Nothing listens yet, and nothing but the files that the configuration
+// names is read.
 func newService(cfg config.Config, logger *slog.Logger) (*service, error) {
-	key, err := apiKey(cfg.Upstream)
+	shared, err := newShared(logger)
 	if err != nil {
 		return nil, err
 	}
-	base, err := url.Parse(cfg.Upstream.BaseURL)
+	first, err := newGeneration(cfg, shared, nil)
 	if err != nil {
-		return nil, fmt.Errorf("upstream.base_url: %w", err)
+		return nil, errors.Join(err, shared.close())
 	}
-	library, err := tokens.Load()
+	s := &service{shared: shared, logger: logger}
+	s.generation.put(first)
+	shared.metrics.Know(first.plans.known(readBuild()))
+	s.ready = proxy.NewAdmin(proxy.AdminOptions{
+		Metrics: shared.registry, Compact: s.generation.serve(func(g *generation) http.Handler { return g.onDemand }),
+	})
+	s.api = newServer(cfg.Listen, s.generation.serve(func(g *generation) http.Handler { return g.proxy }), logger)
+	s.admin = newServer(cfg.Admin.Listen, s.ready, logger)
+	return s, nil
+}
+
+// config returns the configuration in force.
+func (s *service) config() config.Config { return s.generation.get().config }
+
+// replace puts a configuration in force for the requests that come from now on. Those in flight end under theirs. On an error
+// nothing has changed.
+func (s *service) replace(cfg config.Config) error {
+	old := s.generation.get()
+	next, err := newGeneration(cfg, s.shared, old)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	plans := newPlans(cfg, library)
-	registry := proxy.NewRegistry()
-	options := proxy.Options{
-		Upstream:              base,
-		APIKey:                key,
-		ConnectTimeout:        cfg.Upstream.ConnectTimeout,
-		ResponseHeaderTimeout: cfg.Upstream.ResponseHeaderTimeout,
-		MaxBodyBytes:          cfg.Server.MaxBodyBytes,
-		MaxBufferedBytes:      cfg.Server.MaxBufferedBytes,
-		OnLargeBody:           proxy.LargeBody(cfg.Server.OnLargeBody),
-		WebSocket:             plans.webSocket,
-		Planner:               plans,
-		Cache:                 tokens.NewCache(cachedSizes),
-		Metrics:               proxy.NewMetrics(registry, plans.known(readBuild())),
-		Logger:                logger,
-	}
-	options.Transport = proxy.NewTransport(options)
-	summaries, err := newSummaries(cfg, plans, options.Transport, options.Metrics, logger)
-	if err != nil {
-		return nil, err
-	}
-	summaries.joinIn(&options)
-	handler, err := proxy.New(options)
-	if err != nil {
-		return nil, err
-	}
-	ready := proxy.NewAdmin(proxy.AdminOptions{Metrics: registry, Planner: plans, MaxBodyBytes: cfg.Server.MaxBodyBytes})
-	return &service{
-		api:             newServer(cfg.Listen, handler, logger),
-		admin:           newServer(cfg.Admin.Listen, ready, logger),
-		ready:           ready,
-		summaries:       summaries,
-		shutdownTimeout: cfg.Server.ShutdownTimeout,
-		logger:          logger,
-	}, nil
+	s.generation.put(next)
+	s.shared.metrics.Know(next.plans.known(readBuild()))
+	return nil
 }
 
 // listen takes both addresses.
@@ -141,7 +131,7 @@ func (s *service) serve(ctx context.Context) error {
 	select {
 	case err := <-failed:
 		s.api.cut(errShutdown)
-		return errors.Join(err, s.api.Close(), s.summaries.close(context.Background()), s.admin.Close())
+		return errors.Join(err, s.api.Close(), s.close(context.Background()), s.admin.Close())
 	case <-ctx.Done():
 		return s.drain()
 	}
@@ -151,8 +141,9 @@ func (s *service) serve(ctx context.Context) error {
 // shows the metrics.
 func (s *service) drain() error {
 	s.ready.SetReady(false)
-	s.logger.Info("stopping: requests in flight may finish", "timeout", s.shutdownTimeout)
-	ctx, cancel := context.WithTimeout(context.Background(), s.shutdownTimeout)
+	timeout := s.config().Server.ShutdownTimeout
+	s.logger.Info("stopping: requests in flight may finish", "timeout", timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err := s.api.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -160,54 +151,12 @@ func (s *service) drain() error {
 		s.api.cut(errShutdown)
 		err = s.api.Close()
 	}
-	err = errors.Join(err, s.summaries.close(ctx), s.admin.Close())
+	err = errors.Join(err, s.close(ctx), s.admin.Close())
 	s.logger.Info("stopped")
 	return err
 }
 
-// errShutdown is why requests end that are still in flight after the shutdown timeout.
-var errShutdown = errors.New("the proxy was stopped")
-
-// server is an HTTP server and its listener. Without an address it does nothing.
-type server struct {
-	*http.Server
-	listener net.Listener
-	// cut ends the requests in flight, and says why.
-	cut context.CancelCauseFunc
-}
-
-// newServer returns a server for an address, which may be empty, that does not listen yet.
-func newServer(address string, handler http.Handler, logger *slog.Logger) *server {
-	s := &server{Server: proxy.NewServer(address, handler, logger)}
-	var base context.Context
-	base, s.cut = context.WithCancelCause(context.Background())
-	s.BaseContext = func(net.Listener) context.Context { return base }
-	return s
-}
-
-// listen takes the address, so that a taken one is known before anything is served.
-func (s *server) listen() (err error) {
-	if s.Addr != "" {
-		s.listener, err = net.Listen("tcp", s.Addr)
-	}
-	return err
-}
-
-// address returns where the server listens, which differs from what was configured where that was port 0.
-func (s *server) address() string {
-	if s.listener == nil {
-		return "off"
-	}
-	return s.listener.Addr().String()
-}
-
-// serve blocks until the server is shut down, which is no error.
-func (s *server) serve() error {
-	if s.listener == nil {
-		return nil
-	}
-	if err := s.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+// close lets the work in the background finish until ctx is done, and gives up what the process holds.
+func (s *service) close(ctx context.Context) error {
+	return errors.Join(s.generation.close(ctx), s.shared.close())
 }

@@ -22,7 +22,6 @@ import (
 type summaries struct {
 	summarizer *remote.Summarizer // nil when no chain asks for summaries
 	delegator  *remote.Delegator  // nil when no chain asks a service
-	store      *store.Tiered
 	tenants    config.Store
 	maxInput   int // tokens that the summarizer accepts; 0 is as the request's model
 	maxOutput  int // tokens of an answer; 0 is no limit
@@ -30,7 +29,7 @@ type summaries struct {
 
 // newSummaries wires the summarizer, the services and their store. It returns nil when no chain of the plans asks anybody:
 // nothing is opened then.
-func newSummaries(cfg config.Config, plans *plans, transport http.RoundTripper, metrics *proxy.Metrics, logger *slog.Logger) (*summaries, error) {
+func newSummaries(cfg config.Config, plans *plans, key string, transport http.RoundTripper, shared *shared) (*summaries, error) {
 	asked, err := newServices(cfg)
 	if err != nil {
 		return nil, err
@@ -38,18 +37,17 @@ func newSummaries(cfg config.Config, plans *plans, transport http.RoundTripper, 
 	if asked.none() && !plans.summarize() {
 		return nil, nil //nolint:nilnil // nobody to ask is no error
 	}
-	observer := &summaryObserver{metrics: metrics, logger: logger}
-	stored, err := newStore(cfg.Store, logger, observer.store)
+	stored, err := shared.openStore(cfg.Store)
 	if err != nil {
 		return nil, err
 	}
-	s := &summaries{store: stored, tenants: cfg.Store, maxInput: cfg.Summarizer.MaxInputTokens, maxOutput: cfg.Summarizer.MaxOutputTokens}
+	s := &summaries{tenants: cfg.Store, maxInput: cfg.Summarizer.MaxInputTokens, maxOutput: cfg.Summarizer.MaxOutputTokens}
 	if plans.summarize() {
-		s.summarizer, err = newSummarizer(cfg, plans, transport, stored, observer)
+		s.summarizer, err = newSummarizer(cfg, plans, key, transport, stored, shared.observer)
 	}
 	if err == nil && !asked.none() {
 		s.delegator, err = remote.NewDelegator(remote.DelegatorOptions{
-			OpenAICompacts: asked.compacts, Webhooks: asked.webhooks, Transport: transport, Store: stored, Observer: observer,
+			OpenAICompacts: asked.compacts, Webhooks: asked.webhooks, Transport: transport, Store: stored, Observer: shared.observer,
 		})
 	}
 	if err != nil {
@@ -58,14 +56,10 @@ func newSummaries(cfg config.Config, plans *plans, transport http.RoundTripper, 
 	return s, nil
 }
 
-// newSummarizer returns the summarizer of the configuration.
+// newSummarizer returns the summarizer of the configuration. An empty key is none of its own.
 func newSummarizer(
-	cfg config.Config, plans *plans, transport http.RoundTripper, stored remote.Store, observer remote.Observer,
+	cfg config.Config, plans *plans, key string, transport http.RoundTripper, stored remote.Store, observer remote.Observer,
 ) (*remote.Summarizer, error) {
-	key, err := summarizerKey(cfg)
-	if err != nil {
-		return nil, err
-	}
 	model, err := plans.summarizerModel()
 	if err != nil {
 		return nil, err
@@ -146,12 +140,12 @@ func (s *summaries) close(ctx context.Context) error {
 	if s.delegator != nil {
 		err = errors.Join(err, s.delegator.Close(ctx))
 	}
-	return errors.Join(err, s.store.Close())
+	return err
 }
 
 func (s *summaries) caller(c proxy.SummaryCaller) remote.Caller {
 	return remote.Caller{
-		Tenant: s.tenant(c.Client),
+		Tenant: s.tenant(c.Client, c.Key),
 		Credential: remote.Credential{
 			Authorization: c.Header.Get("Authorization"),
 			Organization:  c.Header.Get("OpenAI-Organization"),
@@ -162,14 +156,17 @@ func (s *summaries) caller(c proxy.SummaryCaller) remote.Caller {
 	}
 }
 
-// tenant returns who shares summaries with the client. Its beginning keeps a header's value from being taken for a
-// credential.
-func (s *summaries) tenant(client http.Header) string {
+// tenant returns who shares summaries with the client, which may have presented the key of a name: its holders stay the same
+// when the secret changes. The beginning keeps a header's value from being taken for a credential.
+func (s *summaries) tenant(client http.Header, key string) string {
 	if s.tenants.Tenant == config.TenantShared {
 		return config.TenantShared
 	}
 	if name := s.tenants.Header(); name != "" && client.Get(name) != "" {
 		return "header " + client.Get(name)
+	}
+	if key != "" {
+		return "key " + key
 	}
 	credential := []string{client.Get("Authorization"), client.Get("Api-Key")}
 	return "credential " + strings.Join(slices.DeleteFunc(credential, func(part string) bool { return part == "" }), "\n")

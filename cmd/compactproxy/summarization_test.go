@@ -75,23 +75,27 @@ func TestTenantsShareNoSummaries(t *testing.T) {
 	for _, test := range []struct {
 		name, tenant string
 		client       http.Header
-		want         string
+		key, want    string
 	}{
-		{"a credential", config.TenantCredential, credential, "credential Bearer a"},
-		{"a credential of Azure", config.TenantCredential, azure, "credential a"},
-		{"no credential", config.TenantCredential, http.Header{}, "credential "},
+		{"a key of the proxy's own", config.TenantCredential, credential, "ci", "key ci"},
+		{"a header before a key", "header:x-team", team, "ci", "header Bearer a"},
+		{"a key where the header is missing", "header:x-team", credential, "ci", "key ci"},
+		{"everybody whatever their key", config.TenantShared, credential, "ci", "shared"},
+		{"a credential", config.TenantCredential, credential, "", "credential Bearer a"},
+		{"a credential of Azure", config.TenantCredential, azure, "", "credential a"},
+		{"no credential", config.TenantCredential, http.Header{}, "", "credential "},
 		{
 			"two credentials", config.TenantCredential,
 			http.Header{"Authorization": {"Bearer dummy"}, "Api-Key": {"a"}},
-			"credential Bearer dummy\na",
+			"", "credential Bearer dummy\na",
 		},
-		{"everybody", config.TenantShared, credential, "shared"},
-		{"a header", "header:x-team", team, "header Bearer a"},
-		{"a header that is missing", "header:x-team", credential, "credential Bearer a"},
+		{"everybody", config.TenantShared, credential, "", "shared"},
+		{"a header", "header:x-team", team, "", "header Bearer a"},
+		{"a header that is missing", "header:x-team", credential, "", "credential Bearer a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := &summaries{tenants: config.Store{Tenant: test.tenant}}
-			if got := s.tenant(test.client); got != test.want {
+			if got := s.tenant(test.client, test.key); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -56,6 +56,8 @@ type Upstream struct {
 	APIKey string `mapstructure:"api_key"`
 	// APIKeyFile names a file that holds the API key. Empty means none; it excludes APIKey.
 	APIKeyFile string `mapstructure:"api_key_file"`
+	// CAFile names a file with certificates in PEM to trust beside those of the system. Empty means none.
+	CAFile string `mapstructure:"ca_file"`
 	// ConnectTimeout bounds dialing and the TLS handshake. 0 means no limit.
 	ConnectTimeout time.Duration `mapstructure:"connect_timeout"`
 	// ResponseHeaderTimeout bounds the wait for response headers once a request is sent. 0 means no limit.
@@ -71,6 +73,10 @@ type Server struct {
 	MaxBufferedBytes int64 `mapstructure:"max_buffered_bytes"`
 	// OnLargeBody says what happens to larger bodies.
 	OnLargeBody OnLargeBody `mapstructure:"on_large_body"`
+	// Keys are what clients may present. None lets everybody in.
+	Keys []Key `mapstructure:"keys"`
+	// AllowAnonymous permits to listen beyond loopback with an API key for the upstream and without Keys.
+	AllowAnonymous bool `mapstructure:"allow_anonymous"`
 	// ShutdownTimeout is how long requests in flight may go on after a stop signal. 0 cuts them at once.
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout"`
 }

@@ -57,8 +57,12 @@ func (l *loader) parseEnvironment(environ []string, types map[string]reflect.Typ
 }
 
 func unknownVariable(name string, names []string) string {
-	if word, ok := nearest(name, names); ok {
-		return "unknown environment variable " + name + ", did you mean " + word + "?"
+	keys := make([]string, len(names))
+	for i, known := range names {
+		keys[i] = strings.TrimPrefix(known, environmentPrefix) // what all have in common makes them no more alike
+	}
+	if word, ok := nearest(strings.TrimPrefix(name, environmentPrefix), keys); ok {
+		return "unknown environment variable " + name + ", did you mean " + environmentPrefix + word + "?"
 	}
 	return "unknown environment variable " + name
 }

@@ -24,9 +24,10 @@ func readExample(t *testing.T) string {
 func sameValues(t *testing.T, want, got any) {
 	t.Helper()
 	empty := cmp.FilterValues(func(a, b []string) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
+	keys := cmp.FilterValues(func(a, b []Key) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
 	models := cmp.FilterValues(func(a, b []Model) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
 	profiles := cmp.FilterValues(func(a, b []Profile) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
-	if diff := cmp.Diff(want, got, empty, models, profiles); diff != "" {
+	if diff := cmp.Diff(want, got, empty, keys, models, profiles); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -85,17 +86,17 @@ func needs(kind string) string {
 func withAlternatives(t *testing.T) string {
 	t.Helper()
 	file := readExample(t)
-	for _, list := range []string{"models: []", "profiles: []"} {
+	for list, emptied := range map[string]string{"  keys: []": "  keys:", "models: []": "", "profiles: []": ""} {
 		if !strings.Contains(file, "\n"+list) {
 			t.Fatalf("the file has no %q", list)
 		}
-		file = strings.Replace(file, "\n"+list, "\n", 1)
+		file = strings.Replace(file, "\n"+list, "\n"+emptied, 1)
 	}
 	return regexp.MustCompile(`(?m)^#(models:|profiles:|  )`).ReplaceAllString(file, "$1")
 }
 
 func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
-	got := mustLoad(t, withAlternatives(t))
+	got := mustLoad(t, withAlternatives(t), "COMPACTPROXY_UPSTREAM_API_KEY_FILE=key")
 	want, webhook := Default(), defaultWebhook()
 	webhook.URL = "http://127.0.0.1:9000/compact"
 	want.Compaction.Chain = append(want.Compaction.Chain,
@@ -107,6 +108,8 @@ func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
 		Step{Compactor: defaultOpenAICompact()},
 		Step{Compactor: webhook},
 	)
+	want.Upstream.APIKeyFile = "key"
+	want.Server.Keys = []Key{{Name: "ci", KeyFile: "/etc/compactproxy/keys/ci"}}
 	want.Models = []Model{{
 		Match: "my-model-*", ContextWindow: new(131072), MaxInputTokens: new(0), MaxOutputTokens: new(0),
 		Encoding: "o200k_base", Counter: CounterBytes, Profile: "aggressive",

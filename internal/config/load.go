@@ -41,6 +41,13 @@ func Load(source Source) (Config, []string, error) {
 	return cfg, append(warnings, cfg.warnings()...), nil
 }
 
+// Check reports the problems of a configuration that was changed after it was loaded, as Load does.
+func (c Config) Check() error {
+	r := &report{}
+	c.check(r)
+	return r.err()
+}
+
 // loader turns untyped settings into a Config and collects what is wrong with them.
 type loader struct {
 	report
@@ -98,6 +105,9 @@ func (l *loader) err() error {
 // config decodes the settings. Lists whose entries need more than their type says are read entry by entry.
 func (l *loader) config(settings map[string]any, cfg *Config) {
 	models, profiles, compaction := settings["models"], settings["profiles"], settings["compaction"]
+	server, _ := settings["server"].(map[string]any) // its keys always have defaults
+	keys := server["keys"]
+	delete(server, "keys")
 	delete(settings, "models")
 	delete(settings, "profiles")
 	delete(settings, "compaction")
@@ -105,6 +115,10 @@ func (l *loader) config(settings map[string]any, cfg *Config) {
 	if values, ok := compaction.(map[string]any); ok {
 		l.compaction("compaction", values, &cfg.Compaction, &cfg.Compaction.Chain)
 	}
+	cfg.Server.Keys = list(l, "server.keys", keys, func(name string, values map[string]any) (key Key) {
+		l.decode(name, values, &key)
+		return key
+	})
 	cfg.Models = list(l, "models", models, func(name string, values map[string]any) (model Model) {
 		l.decode(name, values, &model)
 		return model
@@ -201,7 +215,7 @@ func list[T any](l *loader, name string, value any, entry func(name string, valu
 	}
 	values, ok := value.([]any)
 	if !ok {
-		l.add(name, "must be a list, got %s", describe(value))
+		l.add(name, "must be a list, got %s", kindOf(value)) // it may be a credential
 		return nil
 	}
 	entries := make([]T, 0, len(values))
@@ -209,7 +223,7 @@ func list[T any](l *loader, name string, value any, entry func(name string, valu
 		key := entryKey(name, i)
 		fields, ok := each.(map[string]any)
 		if !ok {
-			l.add(key, "must be a mapping, got %s", describe(each))
+			l.add(key, "must be a mapping, got %s", kindOf(each))
 		}
 		entries = append(entries, entry(key, fields))
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,19 +169,59 @@ profiles:
 	}
 }
 
-func TestOpenListenerWithAnAPIKeyIsAWarning(t *testing.T) {
-	for listen, want := range map[string]int{
-		"127.0.0.1:8787": 0, "localhost:8787": 0, "[::1]:8787": 0, "0.0.0.0:8787": 1, ":8787": 1, "10.1.2.3:8787": 1,
+func TestAnOpenListenerWithTheUpstreamsKeyNeedsKeysOfItsOwn(t *testing.T) {
+	const keys = `COMPACTPROXY_SERVER_KEYS=[{"name":"ci","key":"sk-client"}]`
+	for _, test := range []struct {
+		name, listen string
+		environ      []string
+		problem      string
+		warnings     int
+	}{
+		{"loopback may be anonymous", "127.0.0.1:8787", nil, "", 0},
+		{"loopback by name may be anonymous", "localhost:8787", nil, "", 0},
+		{"loopback of IPv6 may be anonymous", "[::1]:8787", nil, "", 0},
+		{"every interface may not", "0.0.0.0:8787", nil, "server.keys: ", 0},
+		{"no host is every interface", ":8787", nil, "server.keys: ", 0},
+		{"an address of the network may not", "10.1.2.3:8787", nil, "server.keys: ", 0},
+		{"with keys every interface may be listened on", "0.0.0.0:8787", []string{keys}, "", 0},
+		{"it may be anonymous when that is said", "0.0.0.0:8787", []string{"COMPACTPROXY_SERVER_ALLOW_ANONYMOUS=true"}, "", 1},
 	} {
-		_, warnings, err := Load(Source{Environ: []string{
-			"COMPACTPROXY_UPSTREAM_API_KEY=sk-secret", "COMPACTPROXY_LISTEN=" + listen,
-		}})
-		if err != nil || len(warnings) != want {
-			t.Errorf("%s: %d warnings %q, want %d; error %v", listen, len(warnings), warnings, want, err)
-		}
-		if strings.Contains(strings.Join(warnings, ""), "sk-secret") {
-			t.Errorf("the warning shows the key: %q", warnings)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			_, warnings, err := Load(Source{Environ: append(test.environ,
+				"COMPACTPROXY_UPSTREAM_API_KEY=sk-secret", "COMPACTPROXY_LISTEN="+test.listen)})
+			said := fmt.Sprint(warnings, err)
+			if (err != nil) != (test.problem != "") || !strings.Contains(said, test.problem) || len(warnings) != test.warnings {
+				t.Errorf("error %v, warnings %q", err, warnings)
+			}
+			if strings.Contains(said, "sk-") {
+				t.Errorf("a key is shown: %q", said)
+			}
+		})
+	}
+}
+
+func TestKeysOfClients(t *testing.T) {
+	const upstream = "upstream: {api_key: sk-secret}\n"
+	for _, test := range []struct{ name, file, problem string }{
+		{"a key and a key file", upstream + "server: {keys: [{name: a, key: sk-a}, {name: b, key_file: b.txt}]}", ""},
+		{"the upstream's key in a file", "upstream: {api_key_file: f}\nserver: {keys: [{name: a, key: sk-a}]}", ""},
+		{"keys without one for the upstream", "server: {keys: [{name: a, key: sk-a}]}", "server.keys: must not be set without upstream.api_key"},
+		{"no name", upstream + "server: {keys: [{key: sk-a}]}", "server.keys[0].name: must be a name"},
+		{"a name twice", upstream + "server: {keys: [{name: a, key: sk-a}, {name: a, key: sk-b}]}", "server.keys[1].name: must differ"},
+		{"no secret", upstream + "server: {keys: [{name: a}]}", "server.keys[0].key: must be set, or key_file"},
+		{"two secrets", upstream + "server: {keys: [{name: a, key: sk-a, key_file: f}]}", "server.keys[0].key_file: must not be set together"},
+		{"a wrong word", upstream + "server: {keys: [{name: a, keyfile: f}]}", "server.keys[0].keyfile: unknown key, did you mean key_file?"},
+		{"a text in place of the list", upstream + "server: {keys: sk-a}", "server.keys: must be a list, got a text"},
+		{"a text", upstream + "server: {keys: [sk-a]}", "server.keys[0]: must be a mapping, got a text"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, _, err := Load(Source{File: []byte(test.file)})
+			if said := fmt.Sprint(err); (err != nil) != (test.problem != "") || !strings.Contains(said, test.problem) {
+				t.Errorf("error %v", err)
+			} else if strings.Contains(said, "sk-") {
+				t.Errorf("a key is shown: %q", said)
+			}
+		})
 	}
 }
 

@@ -29,6 +29,7 @@ func (c Config) check(r *report) {
 		r.add("upstream.base_url", "must not be the address of this proxy, got %q", c.Listen)
 	}
 	c.Server.check(r)
+	c.checkKeys(r)
 	c.Compaction.check(r, "compaction")
 	c.checkModels(r)
 	r.notNegative("default_context_window", int64(c.DefaultContextWindow))
@@ -43,9 +44,9 @@ func (c Config) check(r *report) {
 // warnings names what is allowed but dangerous or dear.
 func (c Config) warnings() []string {
 	var warnings []string
-	if (c.Upstream.APIKey != "" || c.Upstream.APIKeyFile != "") && !loopback(c.Listen) {
+	if c.Upstream.HasKey() && len(c.Server.Keys) == 0 && !loopback(c.Listen) {
 		warnings = append(warnings,
-			"listen is open beyond this machine: whoever reaches "+c.Listen+" can use the upstream's API key")
+			"server.allow_anonymous is true: whoever reaches "+c.Listen+" can use the upstream's API key")
 	}
 	warnings = append(warnings, c.Compaction.warnings("compaction")...)
 	for i, profile := range c.Profiles {

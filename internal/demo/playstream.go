@@ -23,7 +23,9 @@ func readStream(body io.Reader, exchange *Exchange) (chatMessage, error) {
 			continue
 		}
 		if data == "[DONE]" {
-			return answer, nil
+			// Who closes a connection before its end looks like a client that left.
+			_, err := io.Copy(io.Discard, lines)
+			return answer, err
 		}
 		if err := answer.readEvent(data, exchange); err != nil {
 			return answer, err

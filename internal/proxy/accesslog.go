@@ -58,9 +58,7 @@ func (p *Proxy) logAccess(r *http.Request, x *exchange, end outcome, duration ti
 	}
 	attrs = append(attrs, x.decision.attrs()...)
 	attrs = append(attrs, answerAttrs(x.answer)...)
-	if x.profile != "" {
-		attrs = append(attrs, slog.String("profile", x.profile))
-	}
+	attrs = append(attrs, textAttrs([]textAttr{{"profile", x.profile}, {"client", x.client}})...)
 	if end.aborted {
 		attrs = append(attrs, slog.Bool("aborted", true))
 	}

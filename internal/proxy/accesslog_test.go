@@ -45,7 +45,7 @@ func TestLogAndMetricsHoldNoSecrets(t *testing.T) {
 		w.Header().Set("X-Request-Id", marker)
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write([]byte(marker))
-	}}, func(o *Options) { o.ClientKeys, o.APIKey = []string{marker}, "upstream-"+marker })
+	}}, func(o *Options) { o.ClientKeys, o.APIKey = []ClientKey{{"client", marker}}, "upstream-"+marker })
 	long := strings.ReplaceAll(toolLoop("model", 40, 400), "line", marker)
 	requests := []struct{ path, body, header, value string }{
 		{"/v1/chat/completions?key=" + marker, long, "X-None", ""},

@@ -14,10 +14,8 @@ import (
 type AdminOptions struct {
 	// Metrics are shown by /metrics.
 	Metrics prometheus.Gatherer
-	// Planner chooses the plans for /compact. Nil means that there is no such path.
-	Planner Planner
-	// MaxBodyBytes is the largest body that /compact takes, in bytes.
-	MaxBodyBytes int64
+	// Compact serves POST /compact; see NewOnDemand. Nil means that there is no such path.
+	Compact http.Handler
 }
 
 // Admin is the handler of the admin listener: /metrics, /healthz, /readyz and /compact. It stands on a listener of its own,
@@ -34,8 +32,8 @@ func NewAdmin(o AdminOptions) *Admin {
 	r.Handle("/metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{}))
 	r.Get("/healthz", a.serveHealth)
 	r.Get("/readyz", a.serveReady)
-	if o.Planner != nil {
-		r.Method(http.MethodPost, "/compact", onDemand{planner: o.Planner, maxBytes: o.MaxBodyBytes})
+	if o.Compact != nil {
+		r.Method(http.MethodPost, "/compact", o.Compact)
 	}
 	a.handler = r
 	return a

@@ -13,6 +13,14 @@ const (
 	bearer              = "Bearer "
 )
 
+// ClientKey is a credential that a client may present.
+type ClientKey struct {
+	// Name stands for it in the log, and for its holders as a tenant. Several credentials may have one name.
+	Name string
+	// Secret is the credential; it is never logged.
+	Secret string
+}
+
 // authorize puts the upstream's key, when there is one, where the client's own credential stands.
 func (p *Proxy) authorize(h http.Header) {
 	if p.apiKey == "" {
@@ -33,10 +41,12 @@ func (p *Proxy) authenticate(next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !p.knowsKey(credential(r.Header)) {
+		name, known := p.clientOf(credential(r.Header))
+		if !known {
 			p.refuse(w, r, errNotAuthorized())
 			return
 		}
+		exchangeOf(r.Context()).client = name
 		next.ServeHTTP(w, r)
 	})
 }
@@ -50,13 +60,15 @@ func credential(h http.Header) string {
 	return h.Get(headerAzureKey)
 }
 
-// knowsKey compares in a time that depends on neither the keys nor what was presented.
-func (p *Proxy) knowsKey(presented string) bool {
+// clientOf returns the name of the key that was presented, and whether it is one. How long that takes depends on neither the
+// keys nor what was presented.
+func (p *Proxy) clientOf(presented string) (name string, known bool) {
 	got := sha256.Sum256([]byte(presented))
-	known := 0
 	for _, key := range p.clientKeys {
-		want := sha256.Sum256([]byte(key))
-		known |= subtle.ConstantTimeCompare(got[:], want[:])
+		want := sha256.Sum256([]byte(key.Secret))
+		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+			name, known = key.Name, true
+		}
 	}
-	return known == 1
+	return name, known
 }

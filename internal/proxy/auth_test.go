@@ -60,10 +60,14 @@ func TestClientKeys(t *testing.T) {
 		for _, path := range []string{"/v1/chat/completions", "/v1/models"} {
 			t.Run(test.name+path, func(t *testing.T) {
 				upstream := &recorder{}
-				f := newFixture(t, upstream, func(o *Options) { o.APIKey, o.ClientKeys = "ours", []string{"one", "two"} })
+				f := newFixture(t, upstream, func(o *Options) { o.APIKey, o.ClientKeys = "ours", []ClientKey{{"client", "one"}, {"other", "two"}} })
 				res, body := do(t, http.MethodPost, f.url+path, nil, test.header.Clone())
 				if res.StatusCode != test.status {
 					t.Fatalf("status %d", res.StatusCode)
+				}
+				client, _ := f.accessLine(t, 0)["client"].(string)
+				if want := map[int]string{200: "client", 401: ""}[test.status]; client != want && client != "other" {
+					t.Errorf("the log names %q", client)
 				}
 				if test.status == 401 {
 					if got := decodeError(t, body); got.Code != "invalid_api_key" || len(upstream.requests) != 0 {

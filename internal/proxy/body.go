@@ -18,25 +18,35 @@ const (
 	keptBufferBytes = 8 << 20
 )
 
-// bodyReader reads request bodies into memory, within a limit per body and a limit over all of them.
-type bodyReader struct {
-	max    int64               // bytes of one body
+// Buffers is the memory for the bodies of requests in flight. Proxies that follow each other in one process share it, so
+// that its limit holds for the requests of all.
+type Buffers struct {
 	budget *semaphore.Weighted // bytes of all bodies in flight; nil means no limit
 	pool   *sync.Pool          // of *[]byte
+}
+
+// NewBuffers returns buffers of at most maxBytes in all, for bodies both compressed and decompressed. 0 means no limit.
+func NewBuffers(maxBytes int64) *Buffers {
+	b := &Buffers{pool: &sync.Pool{New: func() any { return new([]byte) }}}
+	if maxBytes > 0 {
+		b.budget = semaphore.NewWeighted(maxBytes)
+	}
+	return b
+}
+
+// bodyReader reads request bodies into memory, within a limit per body and that of the buffers.
+type bodyReader struct {
+	*Buffers
+	max int64 // bytes of one body
 
 	decoders *decoders
 }
 
-func newBodyReader(maxBytes, maxBuffered int64) *bodyReader {
-	r := &bodyReader{
-		max:      maxBytes,
-		pool:     &sync.Pool{New: func() any { return new([]byte) }},
-		decoders: newDecoders(),
+func newBodyReader(maxBytes int64, buffers *Buffers) *bodyReader {
+	if buffers == nil {
+		buffers = NewBuffers(0)
 	}
-	if maxBuffered > 0 {
-		r.budget = semaphore.NewWeighted(maxBuffered)
-	}
-	return r
+	return &bodyReader{Buffers: buffers, max: maxBytes, decoders: newDecoders()}
 }
 
 // read takes the whole body of a request into memory. When it may not, the reason says why, and the request's body still

@@ -43,7 +43,7 @@ func TestReadBody(t *testing.T) {
 		{"over the budget while growing", large, -1, 8 << 20, 1 << 20, BuffersFull},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			reader := newBodyReader(test.max, test.budget)
+			reader := newBodyReader(test.max, NewBuffers(test.budget))
 			r := newTestRequest(test.body, test.length)
 			b, reason, err := reader.read(r)
 			if err != nil || reason != test.reason {
@@ -70,7 +70,7 @@ func TestReadBody(t *testing.T) {
 func TestBodyThatIsTooLargeByItsLastByte(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", iotest.DataErrReader(strings.NewReader("0123456789a")))
 	r.ContentLength = -1
-	b, reason, err := newBodyReader(10, 0).read(r)
+	b, reason, err := newBodyReader(10, nil).read(r)
 	defer b.release()
 	if got, _ := io.ReadAll(r.Body); reason != TooLarge || err != nil || string(got) != "0123456789a" {
 		t.Errorf("%q, %v, %q", reason, err, got)
@@ -78,7 +78,7 @@ func TestBodyThatIsTooLargeByItsLastByte(t *testing.T) {
 }
 
 func TestReleasedBodyCannotBeRead(t *testing.T) {
-	reader := newBodyReader(100, 0)
+	reader := newBodyReader(100, nil)
 	b, _, _ := reader.read(newTestRequest("hello", 5))
 	early := b.newReader()
 	_, _ = early.Read(make([]byte, 2))
@@ -92,7 +92,7 @@ func TestReleasedBodyCannotBeRead(t *testing.T) {
 }
 
 func TestBuffersAreUsedAgainAndDoNotMix(t *testing.T) {
-	reader := newBodyReader(1<<20, 0)
+	reader := newBodyReader(1<<20, nil)
 	for i := range 100 {
 		want := bytes.Repeat([]byte{byte(i)}, 1000-i)
 		b, _, err := reader.read(newTestRequest(string(want), int64(len(want))))
@@ -174,7 +174,7 @@ func TestFullBuffersPassRequests(t *testing.T) {
 	var once sync.Once
 	upstream := &recorder{answer: func(http.ResponseWriter, *http.Request) { once.Do(func() { <-hold }) }}
 	body := toolLoop("model", 40, 400)
-	f := newFixture(t, upstream, func(o *Options) { o.MaxBufferedBytes = int64(len(body)) + 100 })
+	f := newFixture(t, upstream, func(o *Options) { o.Buffers = NewBuffers(int64(len(body)) + 100) })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

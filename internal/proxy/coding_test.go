@@ -114,7 +114,7 @@ func TestDecodedBodies(t *testing.T) {
 			"zstd of two frames":   {zstdCoding, zstandard(t, text[:half]) + zstandard(t, text[half:], zstd.WithZeroFrames(true))},
 		} {
 			t.Run(name+" in "+form, func(t *testing.T) {
-				reader := newBodyReader(most, 4*most)
+				reader := newBodyReader(most, NewBuffers(4*most))
 				for range 2 { // the second time with used decoders and buffers
 					b := inMemory(t, reader, test.coded)
 					decoded, reason, err := reader.decode(t.Context(), b, test.coding)
@@ -137,7 +137,7 @@ func TestDecodedBodies(t *testing.T) {
 
 func TestDamagedBodiesAreUnparsable(t *testing.T) {
 	text := toolLoop("model", 40, 400)
-	reader := newBodyReader(1<<20, 0)
+	reader := newBodyReader(1<<20, nil)
 	for form, test := range map[string]struct {
 		coding   coding
 		coded    string
@@ -184,7 +184,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 	w, _ := zlib.NewWriterLevelDict(&withDictionary, zlib.DefaultCompression, []byte(`"role":"user"`))
 	_, _ = io.WriteString(w, shortRequest)
 	_ = w.Close()
-	reader := newBodyReader(1<<20, 0)
+	reader := newBodyReader(1<<20, nil)
 	for name, test := range map[string]struct {
 		coding coding
 		coded  string
@@ -221,7 +221,7 @@ func TestLimitsOfDecoding(t *testing.T) {
 		for form, coded := range map[coding]string{
 			gzipCoding: gzipped(t, test.text), deflateCoding: zlibbed(t, test.text), zstdCoding: zstandard(t, test.text),
 		} {
-			reader := newBodyReader(test.max, test.budget)
+			reader := newBodyReader(test.max, NewBuffers(test.budget))
 			b := inMemory(t, reader, coded)
 			decoded, reason, err := reader.decode(t.Context(), b, form)
 			if own := (*apiError)(nil); reason != test.reason || errors.As(err, &own) != test.bomb {
@@ -246,7 +246,7 @@ func codedForms(t testing.TB, text string) map[string]string {
 func TestCompressedRequestsAreCompacted(t *testing.T) {
 	eachAPI(t, func(t *testing.T, r apiRequests) {
 		upstream := &recorder{}
-		f := newFixture(t, upstream, func(o *Options) { o.MaxBufferedBytes = 8 << 20 })
+		f := newFixture(t, upstream, func(o *Options) { o.Buffers = NewBuffers(8 << 20) })
 		do(t, http.MethodPost, f.url+r.path, strings.NewReader(r.long), nil)
 		for name, coded := range codedForms(t, r.long) {
 			res, _ := do(t, http.MethodPost, f.url+r.path, strings.NewReader(coded),
@@ -344,7 +344,7 @@ func TestLargeCompressedRequests(t *testing.T) {
 
 func TestDecodedBodiesDoNotMix(t *testing.T) {
 	upstream := &recorder{answer: func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Number", r.Header.Get("X-Number")) }}
-	f := newFixture(t, upstream, func(o *Options) { o.MaxBufferedBytes = 512 << 20 })
+	f := newFixture(t, upstream, func(o *Options) { o.Buffers = NewBuffers(512 << 20) })
 	alone := map[string]string{}
 	for i := range 6 {
 		post(t, f, toolLoop("model-"+itoa(i), newlyCut+i, 400), nil)
@@ -380,7 +380,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(2, []byte(zstandard(f, text)))
 	}
 	codings := []coding{gzipCoding, deflateCoding, zstdCoding}
-	reader := newBodyReader(1<<16, 1<<20)
+	reader := newBodyReader(1<<16, NewBuffers(1<<20))
 	f.Fuzz(func(t *testing.T, number int, coded []byte) {
 		b := inMemory(t, reader, string(coded[:min(len(coded), 1<<16)]))
 		decoded, reason, err := reader.decode(t.Context(), b, codings[uint(number)%3])

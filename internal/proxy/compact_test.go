@@ -332,6 +332,36 @@ func TestOverflowCanBeRefused(t *testing.T) {
 			if len(upstream.requests) != 0 {
 				t.Error("the upstream was asked")
 			}
+			f.accessLine(t, 0)
+			if got := f.metric(t, "overflow_total", "handled=refused", "model=rule"); got != 1 {
+				t.Errorf("%v refusals are counted", got)
+			}
+		})
+	}
+}
+
+func TestOverflowAtTheUpstreamIsCounted(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"a status of 400": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`))
+		},
+		"an error within a stream": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte("event: error\ndata: {\"type\":\"error\",\"code\":\"context_length_exceeded\"}\n\n"))
+		},
+		"the type of llama.cpp": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"error":{"code":400,"message":"too long","type":"exceed_context_size_error"}}`))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, &recorder{answer: answer}, nil)
+			post(t, f, shortRequest, nil)
+			f.accessLine(t, 0)
+			if got := f.metric(t, "overflow_total", "handled=no", "model=rule"); got != 1 {
+				t.Errorf("%v overflows are counted", got)
+			}
 		})
 	}
 }

@@ -13,6 +13,9 @@ import (
 // number and never written to a connection.
 const statusClientClosed = 499
 
+// codeOverflow is what agents look for when a conversation has outgrown the window.
+const codeOverflow = "context_length_exceeded"
+
 // apiError is an answer of the proxy's own. Its message is for the client and may quote what the client sent, so the
 // log shows the code only.
 type apiError struct {
@@ -74,7 +77,7 @@ func errInternal() error {
 // errOverflow words the two sizes as OpenAI does, because agents look for these words.
 func errOverflow(estimate, window, limit int) error {
 	return &apiError{
-		http.StatusBadRequest, "context_length_exceeded",
+		http.StatusBadRequest, codeOverflow,
 		fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens "+
 			"(estimated, after compaction), and the input limit is %d tokens. Please reduce the length of the messages.",
 			window, estimate, limit),

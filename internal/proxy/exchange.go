@@ -73,6 +73,7 @@ func (d decision) saved() int { return d.before - d.after }
 type exchange struct {
 	start    time.Time
 	api      string
+	client   string // the name of the key that the client presented, or empty
 	profile  string
 	decision decision
 	failure  error         // what the proxy answered itself, or nil

@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,6 +69,11 @@ type Metrics struct {
 	usage      *prometheus.CounterVec
 	estimate   *prometheus.HistogramVec
 	dropped    *prometheus.CounterVec
+	overflow   *prometheus.CounterVec
+	plans      *prometheus.GaugeVec
+	config     configMetrics
+	shownMu    sync.Mutex
+	shown      []PlanInfo // by plans
 	summaries  summaryMetrics
 
 	delegations delegationMetrics
@@ -130,13 +138,25 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 		dropped: f.counter("reasoning_dropped_total",
 			"Reasoning items of requests that the upstream kept from the model, by its reason.", "reason"),
 	}
+	m.overflow = f.counter("overflow_total",
+		"Requests that were too long for the model, by what became of them.", "model", "handled")
+	m.plans = f.gauge("plan_info", "Plans by model rule; always 1.", "model", "fingerprint")
+	m.config = newConfigMetrics(f)
 	m.summaries = newSummaryMetrics(f)
-	m.summaries.zero(known)
 	m.delegations = newDelegationMetrics(f)
-	m.delegations.zero(known)
-	m.showInfo(f, known)
-	m.zero(known)
+	f.gauge("build_info", "Version of the program; always 1.", "version", "revision").
+		WithLabelValues(known.Version, known.Revision).Set(1)
+	m.Know(known)
 	return m
+}
+
+// Know makes the series of a configuration that is in force from now on, and shows its plans. Counters of an earlier one
+// stay, since they must not fall.
+func (m *Metrics) Know(known Known) {
+	m.showPlans(known.Plans)
+	m.summaries.zero(known)
+	m.delegations.zero(known)
+	m.zero(known)
 }
 
 // factory makes series of this program.
@@ -166,13 +186,19 @@ func buckets(first, factor float64, count int) []float64 {
 	return prometheus.ExponentialBuckets(first, factor, count)
 }
 
-func (m *Metrics) showInfo(f factory, known Known) {
-	f.gauge("build_info", "Version of the program; always 1.", "version", "revision").
-		WithLabelValues(known.Version, known.Revision).Set(1)
-	plans := f.gauge("plan_info", "Plans by model rule; always 1.", "model", "fingerprint")
-	for _, plan := range known.Plans {
-		plans.WithLabelValues(plan.Rule, plan.Fingerprint).Set(1)
+// showPlans replaces the plans that are shown. Those that stay are there all the time, whenever the metrics are read.
+func (m *Metrics) showPlans(plans []PlanInfo) {
+	m.shownMu.Lock()
+	defer m.shownMu.Unlock()
+	for _, plan := range plans {
+		m.plans.WithLabelValues(plan.Rule, plan.Fingerprint).Set(1)
 	}
+	for _, old := range m.shown {
+		if !slices.Contains(plans, old) {
+			m.plans.DeleteLabelValues(old.Rule, old.Fingerprint)
+		}
+	}
+	m.shown = plans
 }
 
 // zero makes the series whose labels are all known. Those with a status are left to come up as they happen.
@@ -206,6 +232,9 @@ func (m *Metrics) zero(known Known) {
 // zeroModel makes the series of a model rule.
 func (m *Metrics) zeroModel(model string, compactors []string) {
 	m.missed.WithLabelValues(model)
+	for _, handled := range []overflowHandling{overflowSeen, overflowRefused} {
+		m.overflow.WithLabelValues(model, string(handled))
+	}
 	m.cuts.WithLabelValues(model)
 	m.estimate.WithLabelValues(model)
 	for _, kind := range wire.UsageKinds() {
@@ -238,6 +267,7 @@ func (m *Metrics) observe(x *exchange, end outcome, duration time.Duration) {
 		m.passed.WithLabelValues(string(d.reason)).Inc()
 	}
 	m.observeAnswer(x)
+	m.observeOverflow(x)
 	if !d.counted {
 		return
 	}
@@ -269,6 +299,24 @@ func (m *Metrics) observeAnswer(x *exchange) {
 	}
 	for reason, items := range answer.DroppedReasoning {
 		m.dropped.WithLabelValues(reason).Add(float64(items))
+	}
+}
+
+// overflowHandling is what became of a request that was too long for the model.
+type overflowHandling string
+
+const (
+	overflowSeen    overflowHandling = "no"      // the client got the upstream's refusal
+	overflowRefused overflowHandling = "refused" // the proxy answered as the upstream would have
+)
+
+func (m *Metrics) observeOverflow(x *exchange) {
+	var own *apiError
+	switch {
+	case errors.As(x.failure, &own) && own.code == codeOverflow:
+		m.overflow.WithLabelValues(x.decision.rule, string(overflowRefused)).Inc()
+	case x.answer.Overflowed():
+		m.overflow.WithLabelValues(x.decision.rule, string(overflowSeen)).Inc()
 	}
 }
 

@@ -51,7 +51,10 @@ func Compact(ctx context.Context, planner Planner, doc *wire.Document, profile s
 	return body, report, err
 }
 
-// onDemand serves POST /compact: a request of either API comes, and what would be forwarded goes back with a report.
+// NewOnDemand returns the handler of POST /compact, which takes bodies of up to maxBytes bytes: a request of either API comes,
+// and what would be forwarded goes back with a report.
+func NewOnDemand(planner Planner, maxBytes int64) http.Handler { return onDemand{planner, maxBytes} }
+
 type onDemand struct {
 	planner  Planner
 	maxBytes int64

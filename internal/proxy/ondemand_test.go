@@ -24,7 +24,7 @@ func onDemandPath(t *testing.T, target, body string, change func(*Plan)) (int, [
 	if change != nil {
 		change(&plan)
 	}
-	admin := NewAdmin(AdminOptions{Metrics: prometheus.NewRegistry(), Planner: testPlanner{plan}, MaxBodyBytes: 64 << 10})
+	admin := NewAdmin(AdminOptions{Metrics: prometheus.NewRegistry(), Compact: NewOnDemand(testPlanner{plan}, 64<<10)})
 	w := httptest.NewRecorder()
 	admin.ServeHTTP(w, httptest.NewRequest(http.MethodPost, target, strings.NewReader(body)))
 	if got := w.Header().Get("Content-Type"); got != "application/json" {

@@ -21,7 +21,7 @@ type Options struct {
 	// APIKey, when set, is sent instead of the client's credential.
 	APIKey string
 	// ClientKeys, when there are any, are the credentials that clients must present one of. They require an APIKey.
-	ClientKeys []string
+	ClientKeys []ClientKey
 
 	// Transport sends the requests to the upstream. When nil, one is made from the following options.
 	Transport http.RoundTripper
@@ -35,9 +35,8 @@ type Options struct {
 	// MaxBodyBytes is the largest body of a request that is looked at, in bytes. It holds for what comes and, where that is
 	// compressed, for what it says.
 	MaxBodyBytes int64
-	// MaxBufferedBytes limits the bodies of all such requests in flight together, in bytes, compressed and decompressed;
-	// beyond it requests pass unread. 0 means no limit.
-	MaxBufferedBytes int64
+	// Buffers hold the bodies of such requests in flight; beyond their limit requests pass unread. Nil means without a limit.
+	Buffers *Buffers
 	// OnLargeBody says what to do beyond MaxBodyBytes; empty means LargeBodyPass.
 	OnLargeBody LargeBody
 	// WebSocket says what to do with a WebSocket to the responses API under a profile that the client chose, or under an
@@ -63,7 +62,7 @@ type Options struct {
 type Proxy struct {
 	upstream    *url.URL
 	apiKey      string
-	clientKeys  []string
+	clientKeys  []ClientKey
 	onLargeBody LargeBody
 	webSocket   func(profile string) WebSocket
 	planner     Planner
@@ -97,7 +96,7 @@ func New(o Options) (*Proxy, error) {
 		cache:       o.Cache,
 		metrics:     o.Metrics,
 		logger:      o.Logger,
-		bodies:      newBodyReader(o.MaxBodyBytes, o.MaxBufferedBytes),
+		bodies:      newBodyReader(o.MaxBodyBytes, o.Buffers),
 		counted:     newRecentDigests(),
 	}
 	if p.webSocket == nil {

@@ -25,7 +25,7 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	}{
 		{"proxy options: the upstream must have a scheme and a host", func(o *Options) { o.Upstream = nil }},
 		{"proxy options: the upstream must have a scheme and a host", func(o *Options) { o.Upstream = &url.URL{Path: "/v1"} }},
-		{"proxy options: client keys without an API key for the upstream", func(o *Options) { o.ClientKeys = []string{"k"} }},
+		{"proxy options: client keys without an API key for the upstream", func(o *Options) { o.ClientKeys = []ClientKey{{"client", "k"}} }},
 		{"proxy options: the largest body must be positive", func(o *Options) { o.MaxBodyBytes = 0 }},
 		{"proxy options: planner, cache, metrics and logger must be set", func(o *Options) { o.Planner = nil }},
 		{"proxy options: planner, cache, metrics and logger must be set", func(o *Options) { o.Cache = nil }},

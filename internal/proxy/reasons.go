@@ -38,7 +38,7 @@ const (
 	WebSocketTunnel Reason = "websocket"
 	// TooLarge: the body is larger than Options.MaxBodyBytes, compressed or not.
 	TooLarge Reason = "too_large"
-	// BuffersFull: the bodies in flight take up Options.MaxBufferedBytes.
+	// BuffersFull: the bodies in flight take up Options.Buffers.
 	BuffersFull Reason = "buffers_full"
 	// Unchanged: the chain was to act and found nothing that may go.
 	Unchanged Reason = "unchanged"

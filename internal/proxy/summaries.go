@@ -23,6 +23,8 @@ type SummaryCaller struct {
 	// Header is that of the request, as the upstream gets it: with the upstream's own credential, where the proxy has one.
 	// Client is the header as the client sent it.
 	Header, Client http.Header
+	// Key is the name of the key that the client presented; empty where none is asked for.
+	Key string
 	// Model is the name of the request's model, MaxInput what it accepts as input in tokens, and Counter counts them.
 	Model    string
 	MaxInput int
@@ -48,7 +50,7 @@ func (p *Proxy) assist(x *exchange, c compactor.Conversation, plan Plan, doc *wi
 	}
 	var spent atomic.Bool
 	caller := SummaryCaller{
-		Header: p.summaryHeader(ch.header), Client: ch.header,
+		Header: p.summaryHeader(ch.header), Client: ch.header, Key: x.client,
 		Model: cmp.Or(doc.Model(), ch.deployment), MaxInput: plan.Compactor.Budget.Limits(0).Hard, Counter: plan.Counter,
 		Spend: func() bool { return !spent.Swap(true) },
 	}

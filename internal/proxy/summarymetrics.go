@@ -39,7 +39,7 @@ func newSummaryMetrics(f factory) summaryMetrics {
 			"Tokens of the calls to the summarizer, as it counted them.", "kind"),
 		seconds: f.NewHistogram(histogramOpts("summarizer_seconds",
 			"Time that the work on a summary took.", buckets(0.05, 2, 12))),
-		waited: f.NewHistogram(histogramOpts("summary_wait_seconds",
+		waited: f.NewHistogram(histogramOpts("summarizer_wait_seconds",
 			"Time that a request spent on getting a summary, or on going without.", buckets(0.001, 2, 17))),
 		store: f.counter("store_operations_total",
 			"Operations of the store of summaries, by what came of them.", "op", "outcome"),

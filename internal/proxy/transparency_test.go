@@ -270,7 +270,7 @@ func TestErrorsOfTheProxyHaveOneShape(t *testing.T) {
 			{"too large", length + "\r\n" + r.long, func(o *Options) { o.MaxBodyBytes, o.OnLargeBody = 1000, LargeBodyReject }, 413, "request_too_large"},
 			{"unknown mode", length + "X-Compactproxy-Mode: fast\r\n\r\n" + r.long, nil, 400, "unknown_mode"},
 			{"unknown profile", length + "X-Compactproxy-Profile: big\r\n\r\n" + r.long, nil, 400, "unknown_profile"},
-			{"wrong key", length + "\r\n" + r.long, func(o *Options) { o.APIKey, o.ClientKeys = "ours", []string{"one"} }, 401, "invalid_api_key"},
+			{"wrong key", length + "\r\n" + r.long, func(o *Options) { o.APIKey, o.ClientKeys = "ours", []ClientKey{{"client", "one"}} }, 401, "invalid_api_key"},
 			{"malformed chunks", "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", nil, 400, "unreadable_body"},
 			{"no upstream", length + "\r\n" + r.long, func(o *Options) { o.Upstream.Host = "127.0.0.1:1" }, 502, "upstream_unreachable"},
 		} {

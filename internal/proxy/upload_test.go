@@ -160,7 +160,7 @@ func TestExpectedRefusalsNeedNoUpload(t *testing.T) {
 	}{
 		{"by the upstream", "/v1/files", nil, http.StatusForbidden},
 		{"for the size", "/v1/responses", func(o *Options) { o.MaxBodyBytes, o.OnLargeBody = 1000, LargeBodyReject }, 413},
-		{"for the key", "/v1/responses", func(o *Options) { o.APIKey, o.ClientKeys = "ours", []string{"one"} }, 401},
+		{"for the key", "/v1/responses", func(o *Options) { o.APIKey, o.ClientKeys = "ours", []ClientKey{{"client", "one"}} }, 401},
 		{"for the profile", "/profiles/big/v1/responses", nil, 400},
 	} {
 		f := newFixture(t, refusing, test.configure)

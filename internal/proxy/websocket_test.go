@@ -194,7 +194,7 @@ func TestWebSocketUnderAnUnknownProfileIsRefused(t *testing.T) {
 }
 
 func TestWebSocketNeedsAKeyToo(t *testing.T) {
-	f := newFixture(t, &recorder{}, func(o *Options) { o.APIKey, o.ClientKeys = "ours", []string{"one"} })
+	f := newFixture(t, &recorder{}, func(o *Options) { o.APIKey, o.ClientKeys = "ours", []ClientKey{{"client", "one"}} })
 	if _, _, res := handshake(t, f, "/v1/responses", ""); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("status %d", res.StatusCode)
 	}

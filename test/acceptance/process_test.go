@@ -25,6 +25,10 @@ type process struct {
 	url   string // of the listener for agents, without a path
 	admin string // of the listener for metrics and health
 	log   *logLines
+
+	config string // the file
+	cmd    *exec.Cmd
+	ended  bool // by kill
 }
 
 // startProxy runs the program with a configuration, to which it adds the listeners, until the test ends. The program must
@@ -42,7 +46,15 @@ func startTimed(t *testing.T, config settings, environ ...string) *process {
 
 func startBinary(t *testing.T, binary string, config settings, environ ...string) *process {
 	t.Helper()
-	cmd := exec.Command(binary, "serve", "--config", writeConfig(t, config))
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	writeConfig(t, file, config)
+	return startWith(t, binary, file, environ...)
+}
+
+// startWith runs the program with a configuration file.
+func startWith(t *testing.T, binary, file string, environ ...string) *process {
+	t.Helper()
+	cmd := exec.Command(binary, "serve", "--config", file)
 	cmd.Env = append(os.Environ(), environ...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -51,15 +63,16 @@ func startBinary(t *testing.T, binary string, config settings, environ ...string
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{log: readLog(stderr)}
-	t.Cleanup(func() { stop(t, cmd, p.log) })
+	p := &process{log: readLog(stderr), config: file, cmd: cmd}
+	t.Cleanup(func() { p.stop(t) })
 	listening := p.log.await(t, "listening")
 	p.url = "http://" + listening["api"].(string)
 	p.admin = "http://" + listening["admin"].(string)
 	return p
 }
 
-func writeConfig(t *testing.T, config settings) string {
+// writeConfig writes a configuration, to which it adds the listeners, in place of what the file holds.
+func writeConfig(t *testing.T, file string, config settings) {
 	t.Helper()
 	whole := settings{
 		"listen": "127.0.0.1:0",
@@ -73,24 +86,37 @@ func writeConfig(t *testing.T, config settings) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
+	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
+}
+
+// kill ends the process as a machine that fails does.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.log.ended
+	_ = p.cmd.Wait() // it says that the process was killed
+	p.ended = true
 }
 
 // stop ends the process as Kubernetes does. It must drain within seconds: the tests have ended, and their requests too.
-func stop(t *testing.T, cmd *exec.Cmd, log *logLines) {
+func (p *process) stop(t *testing.T) {
+	if p.ended {
+		return
+	}
+	p.ended = true
 	timer := time.AfterFunc(20*time.Second, func() {
 		t.Error("the process did not stop")
-		_ = cmd.Process.Kill()
+		_ = p.cmd.Process.Kill()
 	})
 	defer timer.Stop()
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	<-log.ended // the pipe must be read to its end before Wait
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the process ended with %v; its last words:\n%s", err, log.tail())
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	<-p.log.ended // the pipe must be read to its end before Wait
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("the process ended with %v; its last words:\n%s", err, p.log.tail())
 	}
 }
 
