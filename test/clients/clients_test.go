@@ -1,6 +1,6 @@
-// Package clients_test runs real clients through a real proxy: go-openai, the SDKs of OpenAI and Vercel, and coding agents,
-// each with a tool loop of thirty calls against an upstream with a small window. Without the proxy the loop dies, with it
-// the loop finishes.
+// Package clients_test runs real clients through a real proxy: go-openai, the SDKs of OpenAI and Vercel, LangChain,
+// and coding agents, each with a tool loop of thirty calls against an upstream with a small window. Without the proxy the
+// loop dies, with it the loop finishes.
 //
 // Most need node and what "npm ci" installs in this directory, or in the directory codex, as that agent is large. Without
 // them their tests are skipped, or fail when COMPACTPROXY_REQUIRE_CLIENTS is 1.
@@ -30,7 +30,8 @@ type client struct {
 }
 
 func clients() []client {
-	const sdk, agents, vercel, pi = "openai", "@openai/agents", "ai", "@mariozechner/pi-coding-agent"
+	const sdk, agents, vercel, langChain = "openai", "@openai/agents", "ai", "langchain"
+	const pi = "@mariozechner/pi-coding-agent"
 	return []client{
 		{name: "go-openai", run: runGoOpenAI(whole)},
 		{name: "go-openai, streaming", run: runGoOpenAI(streamed), unmeasured: true},
@@ -48,6 +49,10 @@ func clients() []client {
 		{name: "ai, compatible, streaming", packages: vercel, run: runScript("ai.mjs", "compatible", "stream"), unmeasured: true},
 		{name: "ai, responses", packages: vercel, run: runScript("ai.mjs", "responses", "whole")},
 		{name: "ai, responses, streaming", packages: vercel, run: runScript("ai.mjs", "responses", "stream")},
+		{name: "langchain, chat", packages: langChain, run: runScript("langchain.mjs", "chat", "whole")},
+		{name: "langchain, chat, streaming", packages: langChain, run: runScript("langchain.mjs", "chat", "stream")},
+		{name: "langchain, responses", packages: langChain, run: runScript("langchain.mjs", "responses", "whole")},
+		{name: "langchain, responses, streaming", packages: langChain, run: runScript("langchain.mjs", "responses", "stream")},
 		{name: "pi, chat", packages: pi, run: runPi("openai-completions")},
 		{name: "pi, responses", packages: pi, run: runPi("openai-responses")},
 	}

@@ -1,6 +1,8 @@
 package house
 
 import (
+	"encoding/json"
+	"io/fs"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -14,16 +16,21 @@ import (
 // aboutCompactors is the document that describes every compactor.
 const aboutCompactors = "docs/compactors.md"
 
-// documents returns the names of the README and of all files in docs.
+// documents returns the names of the README and of all files in docs and below it.
 func documents(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	root := filepath.Join("..", "..")
+	names := []string{"README.md"}
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		names = append(names, filepath.ToSlash(name))
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	names := []string{"README.md"}
-	for _, path := range paths {
-		names = append(names, "docs/"+filepath.Base(path))
 	}
 	return names
 }
@@ -41,6 +48,21 @@ func TestConfigurationsInTheDocumentsLoad(t *testing.T) {
 	}
 	if found["README.md"] == 0 || found[aboutCompactors] < 10 {
 		t.Errorf("found %v", found)
+	}
+}
+
+func TestJSONInTheDocumentsIsValid(t *testing.T) {
+	found := 0
+	for _, name := range documents(t) {
+		for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(readFile(t, name), -1) {
+			found++
+			if !json.Valid([]byte(block[1])) {
+				t.Errorf("%s: not JSON:\n%s", name, block[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there is none")
 	}
 }
 

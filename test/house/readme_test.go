@@ -11,6 +11,9 @@ import (
 	"github.com/compactproxy/compactproxy/internal/proxy"
 )
 
+// aboutSymptoms is the document that goes by what one sees.
+const aboutSymptoms = "docs/troubleshooting.md"
+
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", name))
@@ -20,24 +23,31 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestMetricsInTheReadmeExist(t *testing.T) {
+func TestMetricsInTheDocumentsExist(t *testing.T) {
 	exposed := readFile(t, "internal/proxy/testdata/metrics.golden")
-	names := regexp.MustCompile(`compactproxy_[a-z_]+`).FindAllString(readFile(t, "README.md"), -1)
-	if len(names) == 0 {
-		t.Error("there is none")
-	}
-	for _, name := range names {
-		if !strings.Contains(exposed, "\n"+strings.TrimSuffix(name, "_bucket")+"{") {
-			t.Errorf("there is no metric %s", name)
+	for _, name := range []string{"README.md", aboutSymptoms} {
+		metrics := regexp.MustCompile(`compactproxy_[a-z_]+`).FindAllString(readFile(t, name), -1)
+		if len(metrics) == 0 {
+			t.Errorf("%s: there is none", name)
+		}
+		for _, metric := range metrics {
+			if metric == "compactproxy_error" { // the type of the proxy's own errors
+				continue
+			}
+			if !strings.Contains(exposed, "\n"+strings.TrimSuffix(metric, "_bucket")+"{") {
+				t.Errorf("%s: there is no metric %s", name, metric)
+			}
 		}
 	}
 }
 
-func TestTheReadmeListsEveryReason(t *testing.T) {
-	readme := readFile(t, "README.md")
-	for _, reason := range proxy.Reasons() {
-		if !strings.Contains(readme, "`"+string(reason)+"`") {
-			t.Errorf("%s is missing", reason)
+func TestTheDocumentsListEveryReason(t *testing.T) {
+	for _, name := range []string{"README.md", aboutSymptoms} {
+		text := readFile(t, name)
+		for _, reason := range proxy.Reasons() {
+			if !strings.Contains(text, "`"+string(reason)+"`") {
+				t.Errorf("%s: %s is missing", name, reason)
+			}
 		}
 	}
 }
