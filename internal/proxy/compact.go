@@ -65,7 +65,8 @@ func (p *Proxy) recall(x *exchange, plan *Plan, doc *wire.Document, c choice) {
 		x.learn = key
 		p.metrics.calibration.WithLabelValues(plan.Rule).Set(factor)
 	}
-	if plan.RetryOnOverflow && plan.Mode == ModeCompact && !x.retried {
+	// Of a history that the server holds the body says too little to learn from, and nothing can be made shorter.
+	if plan.RetryOnOverflow && plan.Mode == ModeCompact && !x.retried && doc.Untouchable() == "" {
 		x.again = &again{choice: c, plan: *plan, key: key, output: doc.MaxOutput()}
 	}
 }

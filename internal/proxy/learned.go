@@ -19,6 +19,10 @@ const (
 	limitSteps = 64
 	// assumedShare is what of the estimate is taken for the limit where an upstream refuses a request and names none.
 	assumedShare = 0.75
+	// leastAssumed is the share of the window that the request must have for that. What is smaller was refused for something else.
+	leastAssumed = 1.0 / 8
+	// leastLimit is the smallest limit in tokens that is believed.
+	leastLimit = 256
 	// scaleMost bounds how far the upstream's count may be from the estimate, either way, to be taken for one of the same text.
 	scaleMost = 4
 )
@@ -116,25 +120,34 @@ func (l *Learned) refused(key learnedKey, b compactor.Budget, o wire.Overflow, e
 		scale = ratio
 	}
 	unit := max(1, b.Window/limitSteps)
-	rounded := func(tokens float64) int { return max(1, int(tokens)/unit*unit) }
-	var named lesson
-	if o.Window > 0 {
-		named.window = rounded(float64(o.Window) * scale)
+	named := lesson{
+		window: believed(float64(o.Window)*scale, unit),
+		input:  believed(float64(o.MaxInput)*scale, unit),
 	}
-	if o.MaxInput > 0 {
-		named.input = rounded(float64(o.MaxInput) * scale)
-	}
-	if o.Excess > 0 && o.Excess < estimate {
-		named.input = rounded(float64(estimate - o.Excess))
+	if o.Excess > 0 {
+		named.input = believed(float64(estimate-o.Excess), unit)
 	}
 	// What was refused must not be sent again: whatever the words say, the limit is below it.
-	if named.within(b).Limits(output).Hard >= estimate {
-		named.input = rounded(assumedShare * float64(estimate))
+	if named.within(b).Limits(output).Hard >= estimate && float64(estimate) >= leastAssumed*float64(b.Window) {
+		named.input = believed(assumedShare*float64(estimate), unit)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.of(key)
 	known.window, known.input = lower(known.window, named.window), lower(known.input, named.input)
+}
+
+// believed returns a limit, rounded down to a multiple of unit unless nothing would be left, or 0 where it is too small for one.
+func believed(tokens float64, unit int) int {
+	limit := int(tokens)
+	switch {
+	case limit < leastLimit:
+		return 0
+	case limit < unit:
+		return limit
+	default:
+		return limit / unit * unit
+	}
 }
 
 // of returns what is remembered under a key, with the lock held. Where that is new and too much is remembered, what was not used

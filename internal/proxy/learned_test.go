@@ -35,6 +35,7 @@ func TestLimitsLearnedFromARefusal(t *testing.T) {
 		{"a number that cannot be meant", budgetOf(128_000, 0), wire.Overflow{Window: 1_000_000, Input: 90_000}, 96_000, 0, budgetOf(128_000, 72_000)},
 		{"a count that cannot be of the same text", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Input: 3}, 96_000, 0, budgetOf(64_000, 0)},
 		{"a window that the output has to share", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Input: 60_000, Output: 16_000}, 60_000, 16_000, budgetOf(64_000, 0)},
+		{"a window below a 64th", budgetOf(128_000, 0), wire.Overflow{Window: 1500, Input: 3000}, 3000, 0, budgetOf(1500, 0)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := NewLearned(time.Hour)
@@ -46,6 +47,30 @@ func TestLimitsLearnedFromARefusal(t *testing.T) {
 			}
 			if hard := got.Limits(test.output).Hard; hard >= test.estimate {
 				t.Errorf("what was refused with %d tokens fits into %d", test.estimate, hard)
+			}
+		})
+	}
+}
+
+// A refusal of something small is not about the window, and must not spoil what comes after it.
+func TestWhatIsNotLearned(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		overflow wire.Overflow
+		estimate int
+	}{
+		{"a small request without a number", wire.Overflow{}, 500},
+		{"an absurd window", wire.Overflow{Window: 8, Input: 9}, 500},
+		{"an absurd limit", wire.Overflow{MaxInput: 3}, 500},
+		{"an excess of all", wire.Overflow{Excess: 600}, 500},
+		{"nothing at all", wire.Overflow{}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
+			key := l.key(http.Header{}, "m", "c")
+			l.refused(key, b, test.overflow, test.estimate, 0)
+			if got, _ := l.adjust(key, b, true); got != b {
+				t.Errorf("got %+v", got)
 			}
 		})
 	}

@@ -154,6 +154,24 @@ func TestWhatIsNotSentOnceMore(t *testing.T) {
 	}
 }
 
+// What a server holds does not show in the body, so a refusal of a few words says nothing of the limit.
+func TestNothingIsLearnedFromAHistoryThatTheServerHolds(t *testing.T) {
+	upstream := &narrow{refuse: says(400, `{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded"}}`)}
+	f := newFixture(t, upstream, configured(retrying))
+	words := strings.Repeat("word ", 1000)
+	held := fmt.Sprintf(`{"model":"model","previous_response_id":"resp_1","input":[{"role":"user","content":%q}]}`, words)
+	res, _ := do(t, http.MethodPost, f.url+"/v1/responses", strings.NewReader(held), nil)
+	if res.StatusCode != http.StatusBadRequest || upstream.refused.Load() != 1 {
+		t.Errorf("status %d after %d requests", res.StatusCode, upstream.refused.Load())
+	}
+	upstream.bytes = 1 << 20
+	whole := fmt.Sprintf(`{"model":"model","input":[{"role":"user","content":"go"},{"role":"assistant","content":%q},{"role":"user","content":"on"}]}`, words)
+	res, _ = do(t, http.MethodPost, f.url+"/v1/responses", strings.NewReader(whole), nil)
+	if res.Header.Get(headerAction) != "passed" {
+		t.Errorf("a whole history is %v", res.Header)
+	}
+}
+
 func TestARequestLargerThanAMinuteAllowsIsSentOnceMoreWhenAsked(t *testing.T) {
 	body := toolLoop("model", 20, 400)
 	upstream := &narrow{bytes: len(body) - 2000, refuse: says(429, `{"error":{"message":"Request too large for model on tokens per min (TPM): Limit 1500, Requested 2400.","type":"tokens","code":"rate_limit_exceeded"}}`)}
