@@ -58,8 +58,8 @@ func overflows() section {
 	return section{"Who overflows?", []panel{
 		{
 			title: "Refused for length, by model", kind: lines, unit: requests, width: 8,
-			description: "Any at all is a client whose session ends: no is the upstream's refusal, refused is on_overflow: error; " +
-				"check the model's window and the estimate.",
+			description: "no is the upstream's refusal and refused is on_overflow: error, which end a session; retried was sent " +
+				"again, shorter: check the model's window and the estimate.",
 			queries: []query{{
 				moving(sum(rate(series("compactproxy_overflow_total", byModel)), byModel, "handled")), "{{model}} {{handled}}",
 			}},
