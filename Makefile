@@ -42,11 +42,11 @@ lint: $(GOLANGCI_LINT)
 
 # -count=1: the cache of results does not know that some tests build and run the program.
 test:
-	go test -count=1 ./...
+	go test -count=1 -timeout 30m ./...
 
 # Without the tests that only run programs and read what they print.
 race:
-	go test -race -count=1 -timeout 20m $$(go list ./... | grep -v -e /test/observability -e /test/deploy)
+	go test -race -count=1 -timeout 40m $$(go list ./... | grep -v -e /test/observability -e /test/deploy)
 
 fuzz: ## every fuzz target for FUZZTIME
 	@for package in $(call packages_with,^func Fuzz); do \
