@@ -32,6 +32,21 @@ func (b chainBuilder) build(settings config.Compaction) compactor.Chain {
 	return chain
 }
 
+// messages returns the step that keeps a chat request at most so many messages long, and how many there may be before it cuts. A
+// few are left for notes and summaries, which do not count as messages. It cuts down to three quarters, so that it does not cut
+// again at every request.
+func (b chainBuilder) messages(most int) (before int, step compactor.Step) {
+	before, target, truncation := most-max(4, most/64), most*3/4, config.DefaultTruncation()
+	return before, compactor.Step{
+		Compactor: compactor.Truncation{
+			MinKeepGroups: truncation.MinKeepGroups,
+			MaxMessages:   &target,
+			Note:          b.note(truncation.OmissionNote, truncation.QuoteUserItems),
+		},
+		Condition: compactor.Condition{When: compactor.Predicate{Kind: compactor.MessagesExceed, Limit: before}},
+	}
+}
+
 // contextWindow returns the steps that context_window stands for.
 func (b chainBuilder) contextWindow(c config.ContextWindow) compactor.Chain {
 	truncation := config.DefaultTruncation()

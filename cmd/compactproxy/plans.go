@@ -80,7 +80,8 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 	if err != nil {
 		return proxy.Plan{}, false
 	}
-	compaction, messages := p.compactionPlan(r, settings), settings.Messages(p.upstream)
+	compaction := p.compactionPlan(r, settings)
+	maxMessages, messages := p.messages(r, settings)
 	made, _ := p.made.LoadOrStore(key, proxy.Plan{
 		Rule:            r.name,
 		Fingerprint:     fingerprint(compaction, spec, settings.MaxMessages),
@@ -91,8 +92,8 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 		Calibrate:       settings.Calibrate,
 		Compactor:       compaction,
 		Counter:         counter,
-		MaxMessages:     messages,
-		Messages:        p.messageStep(r, settings),
+		MaxMessages:     maxMessages,
+		Messages:        messages,
 		Assumed:         assumedSummaries(compaction.Chain, p.summarizer, counter),
 	})
 	return made.(proxy.Plan), true
@@ -119,8 +120,8 @@ func (p *plans) known(b build) proxy.Known {
 		settings := p.settings(profile)
 		chain := p.compactionPlan(rule{}, settings).Chain // every model has the same compactors
 		known.DelegationOutcomes = append(known.DelegationOutcomes, delegationOutcomes(chain)...)
-		if settings.Messages(p.upstream) > 0 {
-			chain = append(chain, p.messageStep(rule{}, settings))
+		if most, step := p.messages(rule{}, settings); most > 0 {
+			chain = append(chain, step)
 		}
 		for _, step := range chain {
 			if name := step.Name(); !slices.Contains(known.Compactors, name) {
@@ -146,11 +147,14 @@ func (p *plans) fingerprint(r rule, profile string) string {
 	return fingerprint(p.compactionPlan(r, settings), counterSpec(r, settings), settings.MaxMessages)
 }
 
-// messageStep returns the step that keeps to the largest number of messages.
-func (p *plans) messageStep(r rule, settings config.Compaction) compactor.Step {
-	truncation := config.DefaultTruncation()
+// messages returns how many messages a chat request may hold before it is cut, 0 for any number, and the step that cuts it.
+func (p *plans) messages(r rule, settings config.Compaction) (int, compactor.Step) {
+	most := settings.Messages(p.upstream)
+	if most == 0 {
+		return 0, compactor.Step{}
+	}
 	builder := chainBuilder{rule: r, budget: p.compactionPlan(r, settings).Budget, placement: settings.NotePlacement}
-	return proxy.MessageStep(settings.Messages(p.upstream), builder.note(truncation.OmissionNote, truncation.QuoteUserItems))
+	return builder.messages(most)
 }
 
 // counterSpec says how the tokens of a rule's models are counted.

@@ -36,9 +36,10 @@ type Plan struct {
 	Compactor compactor.Plan
 	// Counter counts them.
 	Counter tokens.Counter
-	// MaxMessages is how many messages a chat request may hold, 0 for any number. Messages is the step that keeps to it.
+	// MaxMessages is how many messages a chat request may hold before Messages cuts it, 0 for any number.
 	MaxMessages int
-	Messages    compactor.Step
+	// Messages is the step at the end of the chain of a chat request with more than MaxMessages.
+	Messages compactor.Step
 	// Assumed stands for the summaries of a plan that only observes. Nil declines every one.
 	Assumed compactor.Summaries
 }
@@ -47,26 +48,10 @@ type Plan struct {
 // would act at no place of a shorter conversation, and a chain with a condition that is not about tokens has no cheap proof that
 // nothing is to be done.
 func (p Plan) forDocument(doc *wire.Document) Plan {
-	if p.MaxMessages > 0 && doc.API() == wire.Chat && doc.Len() > mostBeforeCut(p.MaxMessages) {
+	if p.MaxMessages > 0 && doc.API() == wire.Chat && doc.Len() > p.MaxMessages {
 		p.Compactor.Chain = append(slices.Clip(p.Compactor.Chain), p.Messages)
 	}
 	return p
-}
-
-// mostBeforeCut returns how many messages a conversation may hold before it is cut. A few are left for notes and summaries, which
-// do not count as messages here.
-func mostBeforeCut(most int) int { return most - max(4, most/64) }
-
-// MessageStep returns the step that keeps a chat request below a number of messages. It cuts down to three quarters, so that it
-// does not cut again at every request.
-func MessageStep(most int, note compactor.Note) compactor.Step {
-	target := most * 3 / 4
-	return compactor.Step{
-		Compactor: compactor.Truncation{MinKeepGroups: 1, MaxMessages: &target, Note: note},
-		Condition: compactor.Condition{
-			When: compactor.Predicate{Kind: compactor.MessagesExceed, Limit: mostBeforeCut(most)},
-		},
-	}
 }
 
 // Mode is what the compact step does with a request.

@@ -45,16 +45,20 @@ func (t *retrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !refused || x.again == nil || o.RateOnly && !x.again.plan.RetryOnRate {
 		return res, nil
 	}
+	first := x.decision
 	shorter := t.proxy.shorten(r.Context(), x, o)
 	if shorter == nil {
+		x.decision = first
 		return res, nil
 	}
 	second, err := t.next.RoundTrip(withBody(r, shorter))
 	if err != nil {
+		x.decision = first
 		return res, nil //nolint:nilerr // the first answer is one
 	}
 	_ = res.Body.Close()
-	x.again = nil
+	x.again, x.retried = nil, true
+	t.proxy.metrics.overflow.WithLabelValues(x.decision.rule, string(overflowRetried)).Inc()
 	o, refused = t.refusal(x, second)
 	x.overflowed = refused && !o.RateOnly
 	return second, nil
@@ -80,7 +84,7 @@ func (t *retrier) refusal(x *exchange, res *http.Response) (wire.Overflow, bool)
 			return wire.Overflow{}, false
 		}
 		return t.streamedRefusal(res, coding)
-	case res.StatusCode/100 == 4:
+	case wire.StatusMayOverflow(res.StatusCode):
 		text, _ := io.ReadAll(io.LimitReader(res.Body, mostError)) // what cannot be read cannot be forwarded either
 		res.Body = struct {
 			io.Reader
@@ -141,8 +145,8 @@ func (x *exchange) mayOverflow() bool {
 	return len(x.again.body.bytes) > x.decision.window || x.again.choice.coding != identityCoding
 }
 
-// shorten learns from a refusal and compacts the request under what was learned. It returns nil when that does not make it
-// shorter than what was refused.
+// shorten learns from a refusal and compacts the request under what was learned, and leaves that decision in x. It returns nil
+// when it does not become shorter than what was refused.
 func (p *Proxy) shorten(ctx context.Context, x *exchange, o wire.Overflow) []byte {
 	refused, a := x.decision, x.again
 	estimate := refused.forwarded()
@@ -155,12 +159,9 @@ func (p *Proxy) shorten(ctx context.Context, x *exchange, o wire.Overflow) []byt
 	p.learned.refused(a.key, a.plan.Compactor.Budget, o, estimate, a.output)
 	x.decision = decision{rule: refused.rule, plan: refused.plan}
 	shorter, err := p.inspect(ctx, x, a.body, a.choice)
-	if err != nil || shorter == nil || x.decision.after >= estimate {
-		x.decision = refused
+	if err != nil || x.decision.after >= estimate {
 		return nil
 	}
-	x.retried = true
-	p.metrics.overflow.WithLabelValues(refused.rule, string(overflowRetried)).Inc()
 	return shorter
 }
 

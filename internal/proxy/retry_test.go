@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -179,6 +180,54 @@ func TestARequestLargerThanAMinuteAllowsIsSentOnceMoreWhenAsked(t *testing.T) {
 	res, answer := post(t, f, body, nil)
 	if res.StatusCode != http.StatusOK || res.Header.Get(headerRetried) != "overflow" {
 		t.Errorf("status %d: %s", res.StatusCode, answer)
+	}
+}
+
+func TestTheFirstAnswerStaysWhereTheSecondDoesNotCome(t *testing.T) {
+	const refusal = `{"error":{"message":"too long","code":"context_length_exceeded"}}`
+	requests := 0
+	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		says(400, refusal)(w, r)
+	})
+	f := newFixture(t, upstream, configured(retrying))
+	res, answer := post(t, f, toolLoop("model", 20, 400), nil)
+	if res.StatusCode != http.StatusBadRequest || string(answer) != refusal || requests != 2 {
+		t.Errorf("status %d after %d requests: %s", res.StatusCode, requests, answer)
+	}
+	if res.Header.Get(headerAction) != "passed" || res.Header.Get(headerRetried) != "" || res.Header.Get(headerCut) != "" {
+		t.Errorf("headers %v", res.Header)
+	}
+	f.accessLine(t, 0)
+	if f.metric(t, "overflow_total", "handled=no", "model=rule") != 1 || f.metric(t, "overflow_total", "handled=retried", "model=rule") != 0 {
+		t.Error("what the client got is not counted")
+	}
+}
+
+// Other errors are none of the retry's business, and a slow one of them must not wait for its end.
+func TestAnotherErrorIsForwardedAsItComes(t *testing.T) {
+	release := make(chan struct{})
+	upstream := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte("no"))
+		_ = http.NewResponseController(w).Flush()
+		<-release
+	})
+	f := newFixture(t, upstream, configured(retrying))
+	defer close(release)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	res, err := send(ctx, http.MethodPost, f.url+"/v1/chat/completions", strings.NewReader(toolLoop("model", 20, 400)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if first := make([]byte, 2); res.StatusCode != http.StatusForbidden {
+		t.Errorf("status %d", res.StatusCode)
+	} else if _, err := io.ReadFull(res.Body, first); err != nil || string(first) != "no" {
+		t.Errorf("%q, %v", first, err)
 	}
 }
 

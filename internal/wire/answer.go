@@ -25,11 +25,9 @@ func (a Answer) EndsTurn() bool {
 // Failed reports whether the response names an error, perhaps after it began well.
 func (a Answer) Failed() bool { return a.ErrorCode != "" || a.ErrorType != "" }
 
-// Overflowed reports whether the response names the error of a request that is too long for the model, as OpenAI and
-// llama.cpp call it.
-func (a Answer) Overflowed() bool {
-	return a.ErrorCode == "context_length_exceeded" || a.ErrorType == "exceed_context_size_error"
-}
+// Overflowed reports whether the response names the error of a request that is too long for the model. Servers that only say so
+// in words are known to an OverflowReader.
+func (a Answer) Overflowed() bool { return namesOverflow(a.ErrorCode, a.ErrorType) }
 
 // UsageKind is a kind of tokens that a response reports.
 type UsageKind uint8

@@ -121,12 +121,12 @@ func (r *OverflowReader) Read(status int, text []byte) (Overflow, bool) {
 	if m := r.tooLarge.FindStringSubmatch(message); m != nil {
 		return Overflow{MaxInput: parseNumber(m[1]), Input: parseNumber(m[2]), RateOnly: true}, true
 	}
-	named := e.code == "context_length_exceeded" || e.kind == "exceed_context_size_error"
+	named := namesOverflow(e.code, e.kind)
 	switch {
 	case status == http.StatusTooManyRequests:
 		return Overflow{}, false
 	case named:
-	case !mayOverflow(status), r.rate.MatchString(message), e.code == "string_above_max_length":
+	case status != http.StatusOK && !StatusMayOverflow(status), r.rate.MatchString(message), e.code == "string_above_max_length":
 		return Overflow{}, false
 	case status == http.StatusRequestEntityTooLarge && len(bytes.TrimSpace(text)) == 0:
 		return Overflow{}, true // Cerebras says no more
@@ -144,13 +144,19 @@ func (r *OverflowReader) Read(status int, text []byte) (Overflow, bool) {
 // mostMessage is how much of an error's message is read, in bytes.
 const mostMessage = 4 << 10
 
-// mayOverflow reports whether a response with the status may tell of a request that is too long.
-func mayOverflow(status int) bool {
+// StatusMayOverflow reports whether Read has something to find in a response with the status that is no stream.
+func StatusMayOverflow(status int) bool {
 	switch status {
-	case http.StatusOK, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests:
 		return true
 	}
 	return false
+}
+
+// namesOverflow reports whether code and type of an error are those of a request that is too long, as OpenAI and llama.cpp call
+// it.
+func namesOverflow(code, kind string) bool {
+	return code == "context_length_exceeded" || kind == "exceed_context_size_error"
 }
 
 // set takes the numbers of a wording.
