@@ -185,17 +185,17 @@ func TestARequestLargerThanAMinuteAllowsIsSentOnceMoreWhenAsked(t *testing.T) {
 
 func TestTheFirstAnswerStaysWhereTheSecondDoesNotCome(t *testing.T) {
 	const refusal = `{"error":{"message":"too long","code":"context_length_exceeded"}}`
-	requests := 0
+	var requests atomic.Int64
 	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if requests++; requests > 1 {
+		if requests.Add(1) > 1 {
 			panic(http.ErrAbortHandler)
 		}
 		says(400, refusal)(w, r)
 	})
 	f := newFixture(t, upstream, configured(retrying))
 	res, answer := post(t, f, toolLoop("model", 20, 400), nil)
-	if res.StatusCode != http.StatusBadRequest || string(answer) != refusal || requests != 2 {
-		t.Errorf("status %d after %d requests: %s", res.StatusCode, requests, answer)
+	if res.StatusCode != http.StatusBadRequest || string(answer) != refusal || requests.Load() != 2 {
+		t.Errorf("status %d after %d requests: %s", res.StatusCode, requests.Load(), answer)
 	}
 	if res.Header.Get(headerAction) != "passed" || res.Header.Get(headerRetried) != "" || res.Header.Get(headerCut) != "" {
 		t.Errorf("headers %v", res.Header)
@@ -232,15 +232,14 @@ func TestAnotherErrorIsForwardedAsItComes(t *testing.T) {
 }
 
 func TestTheSecondRefusalIsTheUpstreamsOwn(t *testing.T) {
-	n := 0
+	var n atomic.Int64
 	upstream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n++
-		says(400, fmt.Sprintf(`{"error":{"message":"refusal %d","code":"context_length_exceeded"}}`, n))(w, r)
+		says(400, fmt.Sprintf(`{"error":{"message":"refusal %d","code":"context_length_exceeded"}}`, n.Add(1)))(w, r)
 	})
 	f := newFixture(t, upstream, configured(retrying))
 	res, answer := post(t, f, toolLoop("model", 20, 400), nil)
-	if res.StatusCode != http.StatusBadRequest || !strings.Contains(string(answer), "refusal 2") || n != 2 {
-		t.Errorf("status %d after %d requests: %s", res.StatusCode, n, answer)
+	if res.StatusCode != http.StatusBadRequest || !strings.Contains(string(answer), "refusal 2") || n.Load() != 2 {
+		t.Errorf("status %d after %d requests: %s", res.StatusCode, n.Load(), answer)
 	}
 	f.accessLine(t, 0)
 	if f.metric(t, "overflow_total", "handled=no", "model=rule") != 1 {

@@ -39,6 +39,14 @@ func overflowSession(t *testing.T, api api, window int, form demo.OverflowForm, 
 	return retried, cuts
 }
 
+// fewer returns the number of turns to play: less under the race detector, which is after something else.
+func fewer(turns, underRace int) int {
+	if raceEnabled {
+		return underRace
+	}
+	return turns
+}
+
 // sendAgain is send for a request that may reach the upstream twice.
 func (c *client) sendAgain(raw []byte) (*exchange, error) {
 	r, name, err := c.request(strings.NewReader(string(raw)), nil)
@@ -74,7 +82,7 @@ func TestARealWindowOfHalf(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			config := settings{"models": []settings{{"match": "growing", "context_window": 2 * summaryWindow}}}
-			retried, cuts := overflowSession(t, test.api, summaryWindow, test.form, test.stream, config, 100)
+			retried, cuts := overflowSession(t, test.api, summaryWindow, test.form, test.stream, config, fewer(100, 60))
 			t.Logf("%d requests were sent a second time, %d cuts", retried, cuts)
 			if retried != 1 {
 				t.Errorf("%d requests were sent a second time, want 1", retried)
@@ -111,7 +119,8 @@ func TestWithoutRetryAnOverflowReachesTheClient(t *testing.T) {
 // reports the proxy corrects its limits, so that at most one request overflows and cuts are no more than the growth explains.
 func TestCalibration(t *testing.T) {
 	t.Parallel()
-	const window, compactAt, compactTo, turns = summaryWindow, 0.7, 0.4, 300
+	const window, compactAt, compactTo = summaryWindow, 0.7, 0.4
+	turns := fewer(300, 120)
 	for _, calibrate := range []bool{true, false} {
 		t.Run(fmt.Sprintf("calibrate is %v", calibrate), func(t *testing.T) {
 			t.Parallel()
