@@ -38,7 +38,7 @@ type rules struct {
 
 // find returns the rule for a model as the client names it. It reports false when nothing tells the model's window.
 func (r rules) find(model string) (rule, bool) {
-	known, _ := r.table.Lookup(model)
+	known, _, _ := r.table.Lookup(model)
 	found := fromTable(known)
 	for _, configured := range r.models {
 		if matches(configured.Match, model) {
@@ -57,7 +57,7 @@ func (r rules) find(model string) (rule, bool) {
 func (r rules) all() []rule {
 	var all []rule
 	for _, configured := range r.models {
-		known, _ := r.table.Lookup(strings.ReplaceAll(configured.Match, "*", ""))
+		known, _, _ := r.table.Lookup(strings.ReplaceAll(configured.Match, "*", ""))
 		found := override(fromTable(known), configured)
 		found.window = cmp.Or(found.window, r.defaultWindow)
 		all = append(all, found)

@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 )
@@ -8,7 +9,8 @@ import (
 // Model is what is known of a model. All limits are in tokens; 0 means not known, and for MaxInput that the window is the
 // only limit.
 type Model struct {
-	// Rule names the row of the table: one of a few, unlike model names, and so fit for a metric's label.
+	// Rule names the row of the built-in table: one of a few, unlike model names, and so fit for a metric's label. It is empty
+	// for models from elsewhere.
 	Rule string
 	// Window bounds input and output together.
 	Window int
@@ -16,7 +18,9 @@ type Model struct {
 	MaxInput int
 	// MaxOutput bounds the output.
 	MaxOutput int
-	// Encoding is the model's vocabulary, or the nearest one where its own is not public.
+	// PriceTier is the size of the input above which each token costs more.
+	PriceTier int
+	// Encoding is the model's vocabulary, or the nearest one where its own is not public. It is empty for models from elsewhere.
 	Encoding string
 }
 
@@ -26,36 +30,36 @@ type Table struct {
 	prefixes map[string]Model
 }
 
+//go:embed models.csv
+var builtIn string
+
 // NewTable returns the built-in table.
 func NewTable() *Table {
 	t := &Table{prefixes: map[string]Model{}}
-	for _, r := range modelRows() {
-		model := Model{Rule: r.rule, Window: r.window, MaxInput: r.input, MaxOutput: r.output, Encoding: r.encoding}
-		if model.Encoding == "" {
-			model.Encoding = O200KBase
-		}
-		t.models = append(t.models, model)
-		t.prefixes[r.rule] = model
-		for _, alias := range strings.Fields(r.aliases) {
-			t.prefixes[alias] = model
+	for _, r := range readRows(builtIn) {
+		t.models = append(t.models, r.model)
+		t.prefixes[r.model.Rule] = r.model
+		for _, alias := range r.aliases {
+			t.prefixes[alias] = r.model
 		}
 	}
 	return t
 }
 
-// Models returns all that the table knows, related models beside each other.
+// Models returns the rows of the built-in table, related models beside each other.
 func (t *Table) Models() []Model { return slices.Clone(t.models) }
 
 // Lookup returns what is known of the model with that name, as clients send it: in any case, with or without the names of
 // vendors, regions and hosts in front, or as the name of a fine-tuned model. The longest prefix of the name that is in
-// the table decides. ok is false when none is.
-func (t *Table) Lookup(name string) (model Model, ok bool) {
+// the table decides, and is returned: the longer of two is about fewer models. It is empty, and ok false, when none is.
+func (t *Table) Lookup(name string) (model Model, prefix string, ok bool) {
 	name = cleanName(name)
 	if strings.HasPrefix(name, "gpt-") && strings.HasSuffix(name, chatLatest[1:]) {
-		name = chatLatest
+		if model, ok := t.prefixes[chatLatest]; ok {
+			return model, name, true
+		}
 	}
-	model, _, ok = longestPrefix(t.prefixes, name)
-	return model, ok
+	return longestPrefix(t.prefixes, name)
 }
 
 // cleanName reduces a model name to what its maker calls it, in lower case:
