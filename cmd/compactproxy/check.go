@@ -18,6 +18,7 @@ import (
 func runCheck(_ context.Context, env environment) error {
 	flags := newFlags("check")
 	profile := flags.String("profile", "", "show the plans under the profile `NAME`, not under the one each model has")
+	model := flags.String("model", "", "show only the plan for the model `NAME`, as a client would ask for it")
 	if err := flags.parse(env); err != nil {
 		return err
 	}
@@ -25,7 +26,11 @@ func runCheck(_ context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	p := newPlans(cfg.Config, nil) // nothing is counted here
+	file, err := readModels(cfg.Config)
+	if err != nil {
+		return err
+	}
+	p := newPlans(cfg.Config, file, nil) // nothing is counted here
 	if _, err := readCredentials(cfg.Config, p.summarize()); err != nil {
 		return err
 	}
@@ -35,7 +40,7 @@ func runCheck(_ context.Context, env environment) error {
 	if _, err := newServices(cfg.Config); err != nil {
 		return err
 	}
-	for _, warning := range cfg.warnings {
+	for _, warning := range append(cfg.warnings, p.rules.warnings()...) {
 		_, _ = fmt.Fprintln(env.stdout, "warning:", warning)
 	}
 	_, _ = fmt.Fprintf(env.stdout, "configuration: %s\nupstream: %s\n", cfg.source, cfg.Upstream.BaseURL)
@@ -44,7 +49,7 @@ func runCheck(_ context.Context, env environment) error {
 		_, _ = fmt.Fprintln(env.stdout, "summaries:", describeSummaries(cfg.Config))
 	}
 	_, _ = fmt.Fprintln(env.stdout)
-	return writePlans(env.stdout, p, *profile)
+	return writePlans(env.stdout, p, *profile, *model)
 }
 
 // checkProfile refuses a profile that does not exist. Empty stands for no choice.
@@ -55,31 +60,47 @@ func (p *plans) checkProfile(name string) error {
 	return nil
 }
 
-// writePlans writes the settings by profile and the plans by model rule.
-func writePlans(w io.Writer, p *plans, profile string) error {
+// writePlans writes the settings by profile and the plans by model rule, or that for one model.
+func writePlans(w io.Writer, p *plans, profile, model string) error {
 	_, _ = fmt.Fprintln(w, "compaction:", describeSettings(p.compaction))
 	for _, configured := range p.profiles {
 		_, _ = fmt.Fprintf(w, "profile %s: %s\n", configured.Name, describeSettings(configured.Compaction))
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	header := "\nMODEL\tPROFILE\tWINDOW\tHARD LIMIT\tTRIGGER\tTARGET\tCOUNTER\tPLAN"
+	header := "\nMODEL\tPROFILE\tWINDOW\tFROM\tHARD LIMIT\tTRIGGER\tTARGET\tCOUNTER\tPLAN"
 	if p.summarize() {
 		header += "\tPREPARES AT"
 	}
 	_, _ = fmt.Fprintln(table, header)
-	for _, r := range p.rules.all() {
+	shown, others := p.rules.all(), p.rules.defaultWindow == 0
+	if model != "" {
+		found, known := p.rules.find(model)
+		shown, others = []rule{found}, !known
+		if !known && found.name == otherModels {
+			shown = nil
+		}
+	}
+	for _, r := range shown {
 		p.writePlan(table, r, cmp.Or(profile, r.profile))
 	}
-	if p.rules.defaultWindow == 0 {
+	if others {
 		_, _ = fmt.Fprintln(table, "any other\t-\tunknown: passes through")
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	legend := "\nThe hard limit is what the model takes as input, less the margin. The trigger is never above it, and the target\n" +
-		"shrinks with the trigger. PLAN is the same wherever the same conversation is forwarded as the same bytes."
+	return p.writeLegend(w)
+}
+
+func (p *plans) writeLegend(w io.Writer) error {
+	legend := "\nFROM is what gave the window. The hard limit is what the model takes as input, less the margin. The trigger is never\n" +
+		"above it, and the target shrinks with the trigger. PLAN is the same wherever the same conversation is forwarded as\n" +
+		"the same bytes."
 	if p.summarize() {
 		legend += "\nFrom PREPARES AT on, the next summary is written in the background."
+	}
+	if p.rules.file != nil || p.upstream.Discover {
+		legend += "\nThe limits of further models are in models_file, or come from the upstream while serving: --model NAME shows one."
 	}
 	_, err := fmt.Fprintln(w, legend)
 	return err
@@ -89,12 +110,12 @@ func writePlans(w io.Writer, p *plans, profile string) error {
 func (p *plans) writePlan(w io.Writer, r rule, profile string) {
 	_, _ = fmt.Fprintf(w, "%s\t%s\t", r.name, cmp.Or(profile, "-"))
 	if r.window == 0 {
-		_, _ = fmt.Fprintln(w, "as the built-in table says for the model asked for")
+		_, _ = fmt.Fprintln(w, "as is known of the model asked for")
 		return
 	}
 	settings := p.settings(profile)
 	limits := p.compactionPlan(r, settings).Budget.Limits(0)
-	_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%s", limits.Window, limits.Hard, limits.Trigger, limits.Target,
+	_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\t%s", limits.Window, r.source, limits.Hard, limits.Trigger, limits.Target,
 		describeCounter(counterSpec(r, settings)), p.fingerprint(r, profile))
 	if limits.Prepare > 0 {
 		_, _ = fmt.Fprintf(w, "\t%d", limits.Prepare)

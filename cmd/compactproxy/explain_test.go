@@ -91,7 +91,7 @@ func assistedBy(t *testing.T, step string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := readRequest(openConversation(t), wire.Chat, newPlans(cfg, library))
+	request, err := readRequest(openConversation(t), wire.Chat, newPlans(cfg, nil, library))
 	if err != nil {
 		t.Fatal(err)
 	}

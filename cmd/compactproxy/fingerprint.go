@@ -34,10 +34,11 @@ func fingerprint(plan compactor.Plan, counter tokens.Spec, messages *int) string
 	return hex.EncodeToString(sum[:6])
 }
 
-// budget is compactor.Budget without what a plan without summaries does not have: it was added later.
+// budget is compactor.Budget without what most plans do not have: it was added later.
 type budget struct {
 	Window               int
 	MaxInput             int
+	PreferBelow          int `json:",omitempty"`
 	Margin               int
 	CompactAt, CompactTo float64
 	PrepareAt            float64 `json:",omitempty"`

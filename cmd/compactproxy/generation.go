@@ -95,7 +95,12 @@ type transport struct {
 // newGeneration makes a generation from a configuration. From the one before, which may be nil, it takes over what the
 // configuration leaves as it was: open connections, and the memory for bodies.
 func newGeneration(cfg config.Config, shared *shared, before *generation) (*generation, error) {
-	g := &generation{config: cfg, plans: newPlans(cfg, shared.library)}
+	file, err := readModels(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g := &generation{config: cfg, plans: newPlans(cfg, file, shared.library)}
+	g.plans.used = shared.metrics.UsePlan
 	secrets, err := readCredentials(cfg, g.plans.summarize())
 	if err != nil {
 		return nil, err

@@ -20,7 +20,8 @@ type plans struct {
 	summarizer config.Summarizer
 	upstream   config.Upstream
 	library    *tokens.Library
-	made       sync.Map // of proxy.Plan by planKey; the rules and profiles bound it
+	used       func(proxy.PlanInfo) // is told of each plan when it is made
+	made       sync.Map             // of proxy.Plan by planKey; the rules and profiles bound it
 }
 
 // planKey is all that a plan depends on beside the configuration.
@@ -30,10 +31,11 @@ type planKey struct {
 }
 
 // newPlans makes no plan yet: a vocabulary that no request needs is not loaded. Without a library plans can be described,
-// but not made.
-func newPlans(cfg config.Config, library *tokens.Library) *plans {
+// but not made. The file is what models_file names, nil for none.
+func newPlans(cfg config.Config, file *tokens.Table, library *tokens.Library) *plans {
 	return &plans{
-		rules:      rules{models: cfg.Models, table: tokens.NewTable(), defaultWindow: cfg.DefaultContextWindow},
+		rules:      rules{models: cfg.Models, file: file, table: tokens.NewTable(), defaultWindow: cfg.DefaultContextWindow},
+		used:       func(proxy.PlanInfo) {},
 		compaction: cfg.Compaction,
 		profiles:   cfg.Profiles,
 		summarizer: cfg.Summarizer,
@@ -82,9 +84,10 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 	}
 	compaction := p.compactionPlan(r, settings)
 	maxMessages, messages := p.messages(r, settings)
-	made, _ := p.made.LoadOrStore(key, proxy.Plan{
-		Rule:            r.name,
-		Fingerprint:     fingerprint(compaction, spec, settings.MaxMessages),
+	info := planInfo(r, fingerprint(compaction, spec, settings.MaxMessages))
+	made, known := p.made.LoadOrStore(key, proxy.Plan{
+		Rule:            info.Rule,
+		Fingerprint:     info.Fingerprint,
 		Mode:            proxy.Mode(settings.Mode),
 		OnOverflow:      proxy.Overflow(settings.OnOverflow),
 		RetryOnOverflow: settings.RetryOnOverflow,
@@ -96,7 +99,14 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 		Messages:        messages,
 		Assumed:         assumedSummaries(compaction.Chain, p.summarizer, counter),
 	})
+	if !known {
+		p.used(info)
+	}
 	return made.(proxy.Plan), true
+}
+
+func planInfo(r rule, fingerprint string) proxy.PlanInfo {
+	return proxy.PlanInfo{Rule: r.name, Fingerprint: fingerprint, Window: r.window, Source: string(r.source)}
 }
 
 // settings returns what holds under a profile.
@@ -110,11 +120,17 @@ func (p *plans) settings(profile string) config.Compaction {
 }
 
 // known returns the values of labels for the metrics: every rule and plan that a request can have, so that their series
-// exist from the start. The exception are plans of a configured model that leaves the window to the built-in table and
-// matches several of its rows.
+// exist from the start. The exceptions are plans of models that the upstream or the file of models describes, and of a
+// configured model that leaves the window to others and matches several: those are shown when they are first used.
 func (p *plans) known(b build) proxy.Known {
 	known := proxy.Known{
 		Version: b.version, Revision: b.revision, SummaryOutcomes: summaryOutcomes(), StoreOutcomes: storeOutcomes(),
+	}
+	if p.rules.file != nil {
+		known.Models = append(known.Models, listedModels)
+	}
+	if p.rules.served != nil {
+		known.Models = append(known.Models, servedModels)
 	}
 	for _, profile := range append([]string{""}, p.Profiles()...) {
 		settings := p.settings(profile)
@@ -129,7 +145,7 @@ func (p *plans) known(b build) proxy.Known {
 			}
 		}
 		for _, r := range p.rules.all() {
-			info := proxy.PlanInfo{Rule: r.name, Fingerprint: p.fingerprint(r, profile)}
+			info := planInfo(r, p.fingerprint(r, profile))
 			if r.window > 0 && !slices.Contains(known.Plans, info) {
 				known.Plans = append(known.Plans, info)
 			}
@@ -182,11 +198,12 @@ func counterSpec(r rule, settings config.Compaction) tokens.Spec {
 // compactionPlan turns shares into tokens of the rule's window.
 func (p *plans) compactionPlan(r rule, settings config.Compaction) compactor.Plan {
 	budget := compactor.Budget{
-		Window:    r.window,
-		MaxInput:  r.maxInput,
-		Margin:    settings.Margin.Of(r.window),
-		CompactAt: settings.CompactAt,
-		CompactTo: settings.CompactTo,
+		Window:      r.window,
+		MaxInput:    r.maxInput,
+		PreferBelow: r.preferBelow,
+		Margin:      settings.Margin.Of(r.window),
+		CompactAt:   settings.CompactAt,
+		CompactTo:   settings.CompactTo,
 	}
 	chain := chainBuilder{r, budget, settings.NotePlacement, p.capacity(budget)}.build(settings)
 	if prepares(chain) {

@@ -29,7 +29,7 @@ func testPlans(t *testing.T, file string) *plans {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPlans(cfg, loaded)
+	return newPlans(cfg, nil, loaded)
 }
 
 func mustPlan(t *testing.T, p *plans, model, profile string) proxy.Plan {
@@ -340,7 +340,11 @@ profiles:
 			if !slices.Contains(known.Models, plan.Rule) {
 				t.Errorf("rule %s of %s is missing", plan.Rule, model)
 			}
-			if !slices.Contains(known.Plans, proxy.PlanInfo{Rule: plan.Rule, Fingerprint: plan.Fingerprint}) {
+			found, _ := p.rules.find(model)
+			want := proxy.PlanInfo{
+				Rule: plan.Rule, Fingerprint: plan.Fingerprint, Window: plan.Compactor.Budget.Window, Source: string(found.source),
+			}
+			if !slices.Contains(known.Plans, want) {
 				t.Errorf("the plan of %s under %q is missing", model, profile)
 			}
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -57,6 +58,7 @@ func TestWatchedFilesAreThoseOfTheConfiguration(t *testing.T) {
 upstream: {api_key_file: up, ca_file: ca}
 server: {keys: [{name: a, key_file: k}, {name: b, key: x}]}
 summarizer: {api_key_file: sum}
+models_file: m
 compaction: {chain: [{type: webhook, url: "http://h/", secret_file: w}]}
 profiles: [{name: p, chain: [{type: webhook, url: "http://h/", secret_file: v}]}]
 `)
@@ -64,8 +66,60 @@ profiles: [{name: p, chain: [{type: webhook, url: "http://h/", secret_file: v}]}
 	if _, err := r.first(); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{file, "up", "ca", "sum", "k", "w", "v"}; !slices.Equal(r.files, want) {
+	if want := []string{file, "up", "ca", "sum", "m", "k", "w", "v"}; !slices.Equal(r.files, want) {
 		t.Errorf("got %q, want %q", r.files, want)
+	}
+}
+
+func TestAModelsFileIsReadAgainWhenItChanges(t *testing.T) {
+	models := filepath.Join(t.TempDir(), "models.json")
+	write := func(window, padding int) {
+		writeFile(t, models, fmt.Sprintf(`{"mine": {"mode": "chat", "max_input_tokens": %d}}%s`, window, strings.Repeat(" ", padding)))
+	}
+	write(1000, 0)
+	load, _ := loadFile(t, "models_file: "+models)
+	r := &reloader{load: load}
+	cfg, err := r.first()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newService(cfg.Config, slog.New(slog.DiscardHandler)) // it never listens
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := func() int {
+		found, _ := s.generation.get().plans.rules.find("mine")
+		return found.window
+	}
+	if got := window(); got != 1000 {
+		t.Errorf("at first the window is %d", got)
+	}
+	for i, size := range []int{0, 2 * mostDigested} { // large files are not digested
+		want := 2000 + i
+		write(want, size)
+		if r.changed() || !r.changed() {
+			t.Error("the change is not seen at the second look")
+		}
+		r.reload(t.Context(), s, new(slog.LevelVar))
+		if got := window(); got != want {
+			t.Errorf("with %d bytes more the window is %d", size, got)
+		}
+	}
+	writeFile(t, models, "{")
+	r.reload(t.Context(), s, new(slog.LevelVar))
+	if got := window(); got != 2001 {
+		t.Errorf("after a file that is none the window is %d", got)
+	}
+}
+
+func TestModelsFilesAreBounded(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "models.json")
+	writeFile(t, name, "12345")
+	if content, err := readBounded(name, 5); err != nil || string(content) != "12345" {
+		t.Errorf("read %q, %v", content, err)
+	}
+	if _, err := readBounded(name, 4); err == nil || err.Error() != name+" is larger than 4 bytes" {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -51,7 +51,11 @@ func (f *requestFlags) read(env environment) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	plans := newPlans(cfg.Config, library)
+	file, err := readModels(cfg.Config)
+	if err != nil {
+		return request{}, err
+	}
+	plans := newPlans(cfg.Config, file, library)
 	if err := plans.checkProfile(f.profile); err != nil {
 		return request{}, err
 	}

@@ -115,7 +115,7 @@ func TestSummariesArePreparedWhereAStepCanUseThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plans := newPlans(cfg, nil)
+		plans := newPlans(cfg, nil, nil)
 		got := plans.compactionPlan(rule{window: 1000}, cfg.Compaction).Budget.PrepareAt
 		if diff := got - want; diff > 1e-9 || diff < -1e-9 {
 			t.Errorf("%s: %v, want %v", file, got, want)
@@ -140,7 +140,7 @@ func TestWhatTheSummarizerCanReadBoundsTheSelection(t *testing.T) {
 				t.Fatal(err)
 			}
 			budget := compactor.Budget{Window: 100_000, Margin: 2000, CompactAt: 0.7, CompactTo: 0.4}
-			if got := newPlans(cfg, nil).capacity(budget); got != test.want {
+			if got := newPlans(cfg, nil, nil).capacity(budget); got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})
@@ -152,7 +152,7 @@ func TestSummariesAtAnIntervalAreDueWhateverTheSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, bounded := newPlans(cfg, nil).compactionPlan(rule{window: 1000}, cfg.Compaction).Threshold(0); bounded {
+	if _, bounded := newPlans(cfg, nil, nil).compactionPlan(rule{window: 1000}, cfg.Compaction).Threshold(0); bounded {
 		t.Error("small requests would pass without a look")
 	}
 }

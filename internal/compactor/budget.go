@@ -8,6 +8,9 @@ type Budget struct {
 	Window int
 	// MaxInput is the input limit where it is lower than the window; 0 means the window.
 	MaxInput int
+	// PreferBelow is a size from which on the input is shortened although the model accepts more, such as that from which on it
+	// costs more; 0 is none. It moves the trigger, not the hard limit.
+	PreferBelow int
 	// Margin is kept free because the count is an estimate.
 	Margin int
 	// CompactAt and CompactTo are shares of the window, 0 < CompactTo < CompactAt <= 1.
@@ -55,10 +58,18 @@ func (b Budget) limits(output int) Limits {
 		Window: b.Window, Hard: hard,
 		Trigger: atLeast(b.Window, b.CompactAt), Target: share(b.Window, b.CompactTo), Prepare: atLeast(b.Window, b.PrepareAt),
 	}
-	if hard < l.Trigger {
-		l.Trigger, l.Target, l.Prepare = hard, share(hard, b.CompactTo/b.CompactAt), atLeast(hard, b.PrepareAt/b.CompactAt)
+	if most := b.preferred(hard); most < l.Trigger {
+		l.Trigger, l.Target, l.Prepare = most, share(most, b.CompactTo/b.CompactAt), atLeast(most, b.PrepareAt/b.CompactAt)
 	}
 	return l
+}
+
+// preferred returns where the chain starts at the latest. The margin for the error of the estimate is smaller for a smaller size.
+func (b Budget) preferred(hard int) int {
+	if b.PreferBelow == 0 {
+		return hard
+	}
+	return min(hard, b.PreferBelow-int(int64(b.Margin)*int64(b.PreferBelow)/int64(max(b.Window, b.PreferBelow))))
 }
 
 // overheadUnit is the number of tokens to a multiple of which the overhead and the head are rounded up.

@@ -236,6 +236,18 @@ func TestLimits(t *testing.T) {
 			compactor.Limits{Window: 400000, Hard: 264000, Trigger: 264000, Target: 150857},
 		},
 		{
+			"a size to stay below moves the trigger and what hangs on it, not the hard limit",
+			compactor.Budget{Window: 1_000_000, MaxInput: 900_000, PreferBelow: 272_000, Margin: 20_000, CompactAt: 0.5, CompactTo: 0.25, PrepareAt: 0.375},
+			0,
+			compactor.Limits{Window: 1_000_000, Hard: 880_000, Trigger: 266_560, Target: 133_280, Prepare: 199_920},
+		},
+		{
+			"above the trigger it says nothing",
+			compactor.Budget{Window: 128000, PreferBelow: 200_000, Margin: 2560, CompactAt: 0.7, CompactTo: 0.4},
+			0,
+			compactor.Limits{Window: 128000, Hard: 125440, Trigger: 89600, Target: 51200},
+		},
+		{
 			"never below a quarter of the window",
 			compactor.Budget{Window: 1000, CompactAt: 0.8, CompactTo: 0.4},
 			5000,

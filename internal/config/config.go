@@ -27,6 +27,9 @@ type Config struct {
 	Compaction Compaction `mapstructure:"compaction"`
 	// Models describe models by name, before the built-in table. The first match wins.
 	Models []Model `mapstructure:"models"`
+	// ModelsFile names a file with the limits of models, in the format of models.dev or LiteLLM, which comes before the built-in
+	// table. Empty means none.
+	ModelsFile string `mapstructure:"models_file"`
 	// DefaultContextWindow is the context window in tokens of models that nothing else knows. 0 passes their requests
 	// through.
 	DefaultContextWindow int `mapstructure:"default_context_window"`
@@ -62,6 +65,10 @@ type Upstream struct {
 	APIKeyFile string `mapstructure:"api_key_file"`
 	// CAFile names a file with certificates in PEM to trust beside those of the system. Empty means none.
 	CAFile string `mapstructure:"ca_file"`
+	// Discover asks the upstream for the context windows of its models, in the background.
+	Discover bool `mapstructure:"discover"`
+	// DiscoverInterval is the time from one look to the next. It is positive.
+	DiscoverInterval time.Duration `mapstructure:"discover_interval"`
 	// ConnectTimeout bounds dialing and the TLS handshake. 0 means no limit.
 	ConnectTimeout time.Duration `mapstructure:"connect_timeout"`
 	// ResponseHeaderTimeout bounds the wait for response headers once a request is sent. 0 means no limit.
@@ -170,6 +177,8 @@ type Model struct {
 	// MaxOutputTokens is the largest output of the model, less than the context window. context_window leaves so much of
 	// the window free. Nil means 0, or what the built-in table says when ContextWindow is nil too.
 	MaxOutputTokens *int `mapstructure:"max_output_tokens"`
+	// PreferBelow is a size of the input that is not to be reached although the model accepts more.
+	PreferBelow PreferBelow `mapstructure:"prefer_below"`
 	// Encoding is the name of the model's vocabulary. Empty means by the model's name.
 	Encoding string `mapstructure:"encoding"`
 	// Counter replaces the one of the profile. Empty keeps it.
@@ -260,6 +269,7 @@ func Default() Config {
 		Log:    Log{Level: "info", Format: "text"},
 		Upstream: Upstream{
 			BaseURL:               "https://api.openai.com/v1",
+			DiscoverInterval:      10 * time.Minute,
 			ConnectTimeout:        10 * time.Second,
 			ResponseHeaderTimeout: 10 * time.Minute,
 		},

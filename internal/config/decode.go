@@ -107,7 +107,7 @@ func eachKey(name string, section reflect.Value, visit func(key string, value an
 
 // isSection reports whether a field of type t is a mapping of further keys in the file.
 func isSection(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t != reflect.TypeFor[Share]()
+	return t.Kind() == reflect.Struct && t != reflect.TypeFor[Share]() && t != reflect.TypeFor[PreferBelow]()
 }
 
 func keyOf(field reflect.StructField) string {
@@ -127,6 +127,8 @@ func strict(from, to reflect.Value) (any, error) {
 		return parseDuration(value)
 	case reflect.TypeFor[Share]():
 		return parseShare(value)
+	case reflect.TypeFor[PreferBelow]():
+		return parsePreferBelow(value)
 	}
 	switch to.Kind() {
 	case reflect.Int, reflect.Int64:

@@ -112,7 +112,7 @@ func TestAlternativesOfTheExampleFileLoad(t *testing.T) {
 	want.Server.Keys = []Key{{Name: "ci", KeyFile: "/etc/compactproxy/keys/ci"}}
 	want.Models = []Model{{
 		Match: "my-model-*", ContextWindow: new(131072), MaxInputTokens: new(0), MaxOutputTokens: new(0),
-		Encoding: "o200k_base", Counter: CounterBytes, Profile: "aggressive",
+		PreferBelow: PreferBelow{PriceTier: true}, Encoding: "o200k_base", Counter: CounterBytes, Profile: "aggressive",
 	}}
 	aggressive := Profile{Name: "aggressive", Compaction: want.Compaction}
 	aggressive.CompactAt, aggressive.CompactTo = 0.5, 0.2

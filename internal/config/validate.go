@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Encodings returns the names of the vocabularies that models[].encoding takes.
@@ -76,9 +77,15 @@ func (u Upstream) check(r *report) {
 	if u.APIKey != "" && u.APIKeyFile != "" {
 		r.add("upstream.api_key_file", "must not be set together with upstream.api_key, got %q", u.APIKeyFile)
 	}
+	if u.DiscoverInterval < leastDiscoverInterval {
+		r.add("upstream.discover_interval", "must be at least %s, got %s", leastDiscoverInterval, u.DiscoverInterval)
+	}
 	r.notNegativeDuration("upstream.connect_timeout", u.ConnectTimeout)
 	r.notNegativeDuration("upstream.response_header_timeout", u.ResponseHeaderTimeout)
 }
+
+// leastDiscoverInterval keeps the proxy from troubling the upstream.
+const leastDiscoverInterval = time.Second
 
 // baseURL reports what is wrong with text, the address before /chat/completions that stands under key.
 func (r *report) baseURL(key, text string) {

@@ -153,7 +153,7 @@ func newFixtureFor(t testing.TB, upstream string, configure func(*Options)) *fix
 		Metrics: NewMetrics(f.metrics, Known{
 			Models:          []string{"rule"},
 			Compactors:      []string{"tool_result_pruning", "sliding_window"},
-			Plans:           []PlanInfo{{"rule", "f00d"}},
+			Plans:           []PlanInfo{{"rule", "f00d", testWindow, "test"}},
 			SummaryOutcomes: []SummaryOutcome{{Outcome: "written", Made: true}, {Outcome: "declined", Reason: "timeout"}},
 			StoreOutcomes:   map[string][]string{"get": {"hit", "miss"}},
 			Version:         "1.2.3", Revision: "abc",

@@ -89,7 +89,7 @@ func scaled(b compactor.Budget, factor float64) compactor.Budget {
 	if factor == 1 {
 		return b
 	}
-	for _, tokens := range []*int{&b.Window, &b.MaxInput, &b.Margin} {
+	for _, tokens := range []*int{&b.Window, &b.MaxInput, &b.PreferBelow, &b.Margin} {
 		*tokens = int(float64(*tokens) / factor)
 	}
 	return b

@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,18 +27,10 @@ type Known struct {
 	DelegationOutcomes []DelegationOutcome
 	// StoreOutcomes are the outcomes of the operations of the store, by operation.
 	StoreOutcomes map[string][]string
-	// Plans are shown by compactproxy_plan_info.
+	// Plans are shown by compactproxy_plan_info and compactproxy_context_window_tokens.
 	Plans []PlanInfo
 	// Version and Revision of the program are shown by compactproxy_build_info.
 	Version, Revision string
-}
-
-// PlanInfo identifies a plan.
-type PlanInfo struct {
-	// Rule is the name of the model rule.
-	Rule string
-	// Fingerprint changes whenever the plan would cut differently.
-	Fingerprint string
 }
 
 // Metrics are all series of the proxy. Tokens are estimates by the plan's counter, times are in seconds. Only requests
@@ -72,12 +62,9 @@ type Metrics struct {
 	overflow    *prometheus.CounterVec
 	truncated   prometheus.Counter
 	calibration *prometheus.GaugeVec
-	plans       *prometheus.GaugeVec
+	plans       planMetrics
 	config      configMetrics
-	shownMu     sync.Mutex
-	shown       []PlanInfo // by plans
 	summaries   summaryMetrics
-
 	delegations delegationMetrics
 }
 
@@ -146,7 +133,7 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 		"What the limits were last divided by, since the upstream counts so many times the estimate; 1 is as estimated.", "model")
 	m.truncated = f.NewCounter(prometheus.CounterOpts(opts("suspected_truncation_total",
 		"Accepted requests of which the upstream seems to have left out a part without a word.")))
-	m.plans = f.gauge("plan_info", "Plans by model rule; always 1.", "model", "fingerprint")
+	m.plans.register(f)
 	m.config = newConfigMetrics(f)
 	m.summaries = newSummaryMetrics(f)
 	m.delegations = newDelegationMetrics(f)
@@ -159,7 +146,7 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 // Know makes the series of a configuration that is in force from now on, and shows its plans. Counters of an earlier one
 // stay, since they must not fall.
 func (m *Metrics) Know(known Known) {
-	m.showPlans(known.Plans)
+	m.plans.show(known.Plans)
 	m.summaries.zero(known)
 	m.delegations.zero(known)
 	m.zero(known)
@@ -190,21 +177,6 @@ func histogramOpts(name, help string, buckets []float64) prometheus.HistogramOpt
 
 func buckets(first, factor float64, count int) []float64 {
 	return prometheus.ExponentialBuckets(first, factor, count)
-}
-
-// showPlans replaces the plans that are shown. Those that stay are there all the time, whenever the metrics are read.
-func (m *Metrics) showPlans(plans []PlanInfo) {
-	m.shownMu.Lock()
-	defer m.shownMu.Unlock()
-	for _, plan := range plans {
-		m.plans.WithLabelValues(plan.Rule, plan.Fingerprint).Set(1)
-	}
-	for _, old := range m.shown {
-		if !slices.Contains(plans, old) {
-			m.plans.DeleteLabelValues(old.Rule, old.Fingerprint)
-		}
-	}
-	m.shown = plans
 }
 
 // zero makes the series whose labels are all known. Those with a status are left to come up as they happen.

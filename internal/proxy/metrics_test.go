@@ -61,7 +61,7 @@ func TestMetricNames(t *testing.T) {
 
 func TestMetricsPassTheLinter(t *testing.T) {
 	reg := NewRegistry()
-	m := NewMetrics(reg, Known{Models: []string{"a"}, Compactors: []string{"c"}, Plans: []PlanInfo{{"a", "f"}}})
+	m := NewMetrics(reg, Known{Models: []string{"a"}, Compactors: []string{"c"}, Plans: []PlanInfo{{"a", "f", 1000, "s"}}})
 	m.requests.WithLabelValues("chat", "a", "passed", "200").Inc()
 	families, err := reg.Gather()
 	if err != nil {

@@ -51,8 +51,12 @@ func (t *Table) Models() []Model { return slices.Clone(t.models) }
 
 // Lookup returns what is known of the model with that name, as clients send it: in any case, with or without the names of
 // vendors, regions and hosts in front, or as the name of a fine-tuned model. The longest prefix of the name that is in
-// the table decides, and is returned: the longer of two is about fewer models. It is empty, and ok false, when none is.
+// the table decides, and is returned: the longer of two is about fewer models. It is empty, and ok false, when none is. A nil
+// table knows no model.
 func (t *Table) Lookup(name string) (model Model, prefix string, ok bool) {
+	if t == nil {
+		return Model{}, "", false
+	}
 	name = cleanName(name)
 	if strings.HasPrefix(name, "gpt-") && strings.HasSuffix(name, chatLatest[1:]) {
 		if model, ok := t.prefixes[chatLatest]; ok {
