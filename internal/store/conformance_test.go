@@ -53,6 +53,7 @@ func TestEveryStoreKeepsTheContract(t *testing.T) {
 			wantValue(t, s, key(1), "before")
 		},
 		"of a hundred writers at once one wins":          testConcurrentWriters,
+		"a value is replaced, whether one stood or not":  testReplace,
 		"a claimed key cannot be claimed until released": testClaim,
 		"a claim ends by itself":                         testClaimEnds,
 		"a late release does not end another's claim":    testLateRelease,
@@ -101,6 +102,28 @@ func testLargestValue(t *testing.T, s Backend) {
 	wantMissing(t, s, key(1))
 	mustAdd(t, s, key(1), string(value[1:]))
 	wantValue(t, s, key(1), string(value[1:]))
+}
+
+func testReplace(t *testing.T, s Backend) {
+	for _, value := range []string{"first", "second", ""} {
+		if err := s.Replace(t.Context(), key(1), []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		latest := s.Get
+		if tiered, ok := s.(*Tiered); ok {
+			latest = tiered.Latest
+		}
+		if got, found, err := latest(t.Context(), key(1)); err != nil || !found || string(got) != value {
+			t.Errorf("after %q was written, %q stands: %v, %v", value, got, found, err)
+		}
+	}
+	if standing, err := s.Add(t.Context(), key(1), []byte("late")); err != nil || len(standing) != 0 {
+		t.Errorf("what was added took the place of what stood: %q, %v", standing, err)
+	}
+	if err := s.Replace(t.Context(), key(2), make([]byte, MaxValueBytes+1)); err == nil {
+		t.Error("a value that is too large took the place of none")
+	}
+	wantMissing(t, s, key(2))
 }
 
 func testConcurrentWriters(t *testing.T, s Backend) {

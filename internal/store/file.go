@@ -79,15 +79,33 @@ func (f *File) Add(ctx context.Context, key Key, value []byte) (standing []byte,
 	if standing, found, err := f.Get(ctx, key); found || err != nil {
 		return standing, err
 	}
+	if err := f.put(key, value); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(value), nil
+}
+
+// Replace stores value under key, whatever stands there. An error means that nothing has changed.
+func (f *File) Replace(_ context.Context, key Key, value []byte) error {
+	if err := f.limits.check(value); err != nil {
+		return err
+	}
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	return f.put(key, value)
+}
+
+// put writes a value and makes room for it. The lock for writing must be held.
+func (f *File) put(key Key, value []byte) error {
 	now, removed := f.limits.Now(), f.overdue(len(value))
 	if err := f.db.put(key, value, now, removed); err != nil {
-		return nil, fmt.Errorf("writing the store file: %w", err)
+		return fmt.Errorf("writing the store file: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.index.remove(removed...)
 	f.index.put(key, len(value), now, now)
-	return bytes.Clone(value), nil
+	return nil
 }
 
 // Claim is like [Memory.Claim]: no other process has the file open.

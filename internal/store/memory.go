@@ -46,6 +46,17 @@ func (m *Memory) Add(_ context.Context, key Key, value []byte) (standing []byte,
 	return m.put(key, value, time.Time{}), nil
 }
 
+// Replace stores value under key, whatever stands there.
+func (m *Memory) Replace(_ context.Context, key Key, value []byte) error {
+	if err := m.limits.check(value); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.put(key, value, time.Time{})
+	return nil
+}
+
 // Claim lets one caller at a time work on key. Who is refused may look for the value a little later; who is not should
 // look again at once, since the one before may have just stored it. A claim ends with its release, which may be called
 // more than once, or after lasting, at least a millisecond.

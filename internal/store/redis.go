@@ -81,6 +81,16 @@ func (r *Redis) Add(ctx context.Context, key Key, value []byte) (standing []byte
 	return standing, err
 }
 
+// Replace stores value under key, whatever stands there.
+func (r *Redis) Replace(ctx context.Context, key Key, value []byte) error {
+	if err := checkSize(value); err != nil {
+		return err
+	}
+	return r.do(ctx, "replacing a value", func(ctx context.Context) error {
+		return r.client.Set(ctx, name(valuePrefix, key), value, r.ttl).Err()
+	})
+}
+
 // Claim lets one caller at a time, in all replicas, work on key. It is used like [Memory.Claim]. Its release takes a second
 // at most; a claim that cannot be released ends after lasting.
 func (r *Redis) Claim(ctx context.Context, key Key, lasting time.Duration) (release func(), claimed bool, err error) {

@@ -14,6 +14,8 @@ type Values interface {
 	Get(ctx context.Context, key Key) (value []byte, found bool, err error)
 	// Add stores value unless one stands, and returns what stands afterwards.
 	Add(ctx context.Context, key Key, value []byte) (standing []byte, err error)
+	// Replace stores value whatever stands.
+	Replace(ctx context.Context, key Key, value []byte) error
 }
 
 // Claimer lets one caller at a time work on a key.
@@ -40,16 +42,17 @@ type Operation string
 
 // The operations that are observed.
 const (
-	OperationGet   Operation = "get"
-	OperationAdd   Operation = "add"
-	OperationClaim Operation = "claim"
+	OperationGet     Operation = "get"
+	OperationAdd     Operation = "add"
+	OperationReplace Operation = "replace"
+	OperationClaim   Operation = "claim"
 )
 
 // Outcome is how an operation of a [Tiered] ended.
 type Outcome string
 
 // The outcomes: a get ends in a hit or a miss; an add in stored when the own value stands, and in lost when another one
-// does; a claim in stored or lost. Each may end in an error of the backend instead, whatever the memory could do then.
+// does; a replace in stored; a claim in stored or lost. Each may end in an error of the backend instead, whatever the memory could do then.
 const (
 	OutcomeHit    Outcome = "hit"
 	OutcomeMiss   Outcome = "miss"
@@ -137,6 +140,34 @@ func (t *Tiered) Add(ctx context.Context, key Key, value []byte) (standing []byt
 	t.memory.confirm(key, standing)
 	t.observe(OperationAdd, storedOrLost(bytes.Equal(standing, value)), nil)
 	return standing, nil
+}
+
+// Latest returns the value that stands under key in the backend, which others may have replaced since it was last read, and
+// extends its TTL. The memory does not stand in while the backend fails.
+func (t *Tiered) Latest(ctx context.Context, key Key) (value []byte, found bool, err error) {
+	value, found, err = t.backend.Get(ctx, key)
+	t.note(ctx, err)
+	switch {
+	case err != nil:
+		t.observe(OperationGet, OutcomeError, err)
+	case found:
+		t.observe(OperationGet, OutcomeHit, nil)
+	default:
+		t.observe(OperationGet, OutcomeMiss, nil)
+	}
+	return value, found, err
+}
+
+// Replace stores value under key in the backend, whatever stands there, for all who ask for the latest.
+func (t *Tiered) Replace(ctx context.Context, key Key, value []byte) error {
+	err := t.backend.Replace(ctx, key, value)
+	t.note(ctx, err)
+	if err != nil {
+		t.observe(OperationReplace, OutcomeError, err)
+		return err
+	}
+	t.observe(OperationReplace, OutcomeStored, nil)
+	return nil
 }
 
 // Claim lets one caller at a time work on key, in all replicas, or in this one while the backend fails. It never returns
