@@ -125,6 +125,10 @@ func newGeneration(cfg config.Config, shared *shared, before *generation) (*gene
 		Metrics:               shared.metrics,
 		Logger:                shared.logger,
 	}
+	options.Tenant = func(client http.Header, key string) string { return tenantOf(cfg.Store, client, key) }
+	if err := shared.shareLimits(cfg.Store, g.plans); err != nil {
+		return nil, err
+	}
 	g.takeOver(before, &options)
 	if g.summaries, err = newSummaries(cfg, g.plans, secrets.summarizer, g.transport, shared); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ func newStore(cfg config.Store, logger *slog.Logger, observe func(store.Operatio
 			return nil, fmt.Errorf("store.path: %w", err)
 		}
 		if damage := file.Damage(); damage != nil {
-			logger.Warn("the file of summaries was damaged and has been moved aside", "path", cfg.Path, "error", damage)
+			logger.Warn("the file of the store was damaged and has been moved aside", "path", cfg.Path, "error", damage)
 		}
 		options.Backend = file
 	case config.StoreRedis:

@@ -145,7 +145,7 @@ func (s *summaries) close(ctx context.Context) error {
 
 func (s *summaries) caller(c proxy.SummaryCaller) remote.Caller {
 	return remote.Caller{
-		Tenant: s.tenant(c.Client, c.Key),
+		Tenant: tenantOf(s.tenants, c.Client, c.Key),
 		Credential: remote.Credential{
 			Authorization: c.Header.Get("Authorization"),
 			Organization:  c.Header.Get("OpenAI-Organization"),
@@ -156,13 +156,13 @@ func (s *summaries) caller(c proxy.SummaryCaller) remote.Caller {
 	}
 }
 
-// tenant returns who shares summaries with the client, which may have presented the key of a name: its holders stay the same
-// when the secret changes. The beginning keeps a header's value from being taken for a credential.
-func (s *summaries) tenant(client http.Header, key string) string {
-	if s.tenants.Tenant == config.TenantShared {
+// tenantOf returns who shares with the client what is remembered. The client may have presented the key of a name: its holders
+// stay the same when the secret changes. The beginning keeps a header's value from being taken for a credential.
+func tenantOf(tenants config.Store, client http.Header, key string) string {
+	if tenants.Tenant == config.TenantShared {
 		return config.TenantShared
 	}
-	if name := s.tenants.Header(); name != "" && client.Get(name) != "" {
+	if name := tenants.Header(); name != "" && client.Get(name) != "" {
 		return "header " + client.Get(name)
 	}
 	if key != "" {
@@ -201,7 +201,7 @@ func (o *summaryObserver) store(op store.Operation, outcome store.Outcome, err e
 
 func (o *summaryObserver) storeError(operation string, err error) {
 	if o.quiet.over(time.Now()) {
-		o.logger.Warn("the store of summaries failed; requests go on without it", "operation", operation, "error", err)
+		o.logger.Warn("the store failed; requests go on without it", "operation", operation, "error", err)
 	}
 }
 

@@ -94,8 +94,8 @@ func TestTenantsShareNoSummaries(t *testing.T) {
 		{"a header that is missing", "header:x-team", credential, "", "credential Bearer a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := &summaries{tenants: config.Store{Tenant: test.tenant}}
-			if got := s.tenant(test.client, test.key); got != test.want {
+			tenants := config.Store{Tenant: test.tenant}
+			if got := tenantOf(tenants, test.client, test.key); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

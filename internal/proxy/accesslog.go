@@ -36,7 +36,7 @@ func (p *Proxy) account(next http.Handler) http.Handler {
 			end := x.outcome(r.Context(), returned)
 			duration := time.Since(x.start)
 			p.metrics.observe(x, end, duration)
-			p.calibrate(x)
+			p.calibrate(r.Context(), x)
 			p.logAccess(r, x, end, duration)
 			p.prepare(x)
 		}()

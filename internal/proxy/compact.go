@@ -41,7 +41,7 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 	x.decision.rule, x.decision.plan = plan.Rule, plan.Fingerprint
 	plan.Mode = cmp.Or(c.mode, plan.Mode)
 	plan = plan.forDocument(doc.Document)
-	p.recall(x, &plan, doc.Document, c)
+	p.recall(ctx, x, &plan, doc.Document, len(body), c)
 	if plan.Mode == ModePass {
 		x.decision.pass(ModePassed)
 		return nil, nil
@@ -53,12 +53,16 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 	return p.decide(ctx, x, plan, doc, body, c)
 }
 
-// recall puts what was learned of the model into the plan's budget.
-func (p *Proxy) recall(x *exchange, plan *Plan, doc *wire.Document, c choice) {
+// recall puts what was learned of the model into the budget of the plan for a body of so many bytes.
+func (p *Proxy) recall(ctx context.Context, x *exchange, plan *Plan, doc *wire.Document, size int, c choice) {
 	if !plan.RetryOnOverflow && !plan.Calibrate {
 		return
 	}
-	key := p.learned.key(c.header, cmp.Or(doc.Model(), c.deployment), plan.Counter.ID())
+	key := newLearnedKey(p.tenant(c.header, x.client), p.upstream.String(), cmp.Or(doc.Model(), c.deployment), plan.Counter.ID())
+	// A quarter of the window, at four bytes a token: for what is smaller nobody has to wait.
+	if size >= plan.Compactor.Budget.Window {
+		p.learned.refresh(ctx, key)
+	}
 	var factor float64
 	plan.Compactor.Budget, factor = p.learned.adjust(key, plan.Compactor.Budget, plan.Calibrate)
 	if plan.Calibrate {

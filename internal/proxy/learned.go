@@ -1,9 +1,8 @@
 package proxy
 
 import (
-	"hash/maphash"
-	"math"
-	"net/http"
+	"crypto/sha256"
+	"encoding/binary"
 	"sync"
 	"time"
 
@@ -27,40 +26,44 @@ const (
 	scaleMost = 4
 )
 
-// Learned remembers what upstreams say of their limits when they refuse a request, and how they count. What one credential was
-// told holds for it alone: accounts differ in what they may send. It outlives configurations and is safe for concurrent use.
+// Learned remembers what upstreams say of their limits when they refuse a request, and how they count. What one tenant was told
+// holds for it alone: accounts differ in what they may send. It outlives configurations and is safe for concurrent use.
 type Learned struct {
-	seed maphash.Seed
-	ttl  time.Duration
+	ttl time.Duration
 
-	mu    sync.Mutex
-	known map[learnedKey]*lesson
+	mu     sync.Mutex
+	known  map[learnedKey]*lesson
+	shared LimitStore // nil when nobody shares
+	silent time.Time  // until when the store is left alone, since it failed
 }
 
-// learnedKey stands for a credential, a model as the client names it, and a counter, whose tokens the limits are in.
-type learnedKey uint64
+// learnedKey stands for a tenant, an upstream, a model as the client names it, and a counter, whose tokens the limits are in. The
+// zero value is none.
+type learnedKey [sha256.Size]byte
 
 // lesson is what is known. Limits are in tokens of the counter, 0 where none was named, and never rise while they are in use.
 type lesson struct {
 	window, input int
 	calibration   calibration
 	used          time.Time
+	looked        time.Time // when the store was last asked
+	factor        float64   // of the calibration, as it held that afterwards
 }
 
 // NewLearned returns a memory that knows nothing, and forgets what was not used for a time of ttl.
 func NewLearned(ttl time.Duration) *Learned {
-	return &Learned{seed: maphash.MakeSeed(), ttl: ttl, known: make(map[learnedKey]*lesson)}
+	return &Learned{ttl: ttl, known: make(map[learnedKey]*lesson)}
 }
 
-// key returns what a request is remembered under.
-func (l *Learned) key(client http.Header, model, counter string) learnedKey {
-	var h maphash.Hash
-	h.SetSeed(l.seed)
-	for _, part := range []string{client.Get(headerAuthorization), client.Get(headerAzureKey), model, counter} {
-		_, _ = h.WriteString(part) // never fails
-		_ = h.WriteByte(0)
+// newLearnedKey returns what a request is remembered under.
+func newLearnedKey(tenant, upstream, model, counter string) (key learnedKey) {
+	hash := sha256.New()
+	for _, part := range []string{"limits 1", tenant, upstream, model, counter} {
+		hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		hash.Write([]byte(part))
 	}
-	return learnedKey(h.Sum64())
+	hash.Sum(key[:0])
+	return key
 }
 
 // adjust returns a budget within what was learned, and the factor that its tokens were calibrated by, 1 for none.
@@ -182,64 +185,4 @@ func lower(a, b int) int {
 		return b
 	}
 	return a
-}
-
-// counted learns from the input that the upstream counted for a request, and what the estimate was, both in tokens. It returns
-// the factor between them that is in use from now on.
-func (l *Learned) counted(key learnedKey, input, estimate int) float64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known := l.of(key)
-	known.calibration.add(float64(input) / float64(estimate))
-	return known.calibration.factor()
-}
-
-// calibrate learns from what the upstream counted for a request that it took.
-func (p *Proxy) calibrate(x *exchange) {
-	input := x.answer.Usage[wire.InputTokens]
-	if x.learn == 0 || input == 0 || !x.decision.counted || !x.accepted || x.answer.Failed() {
-		return
-	}
-	factor := p.learned.counted(x.learn, input, x.decision.forwarded())
-	p.metrics.calibration.WithLabelValues(x.decision.rule).Set(factor)
-}
-
-const (
-	// calibrationStep is what the factor moves by, and how far the mean must be from it to count as outside.
-	calibrationStep = 0.05
-	// calibrationSamples is how many samples in a row must be outside for the factor to move: each move moves every cut.
-	calibrationSamples = 20
-	// calibrationWeight is the weight of a new sample in the mean.
-	calibrationWeight = 0.1
-	// The factor is never below or above these: what is further off is no matter of counting.
-	leastCalibration, mostCalibration = 0.7, 1.6
-)
-
-// calibration is by how much the upstream counts more than the estimate. The zero value is 1.
-type calibration struct {
-	mean    float64 // exponentially weighted, 0 before the first sample
-	current float64 // 0 is 1
-	outside int     // samples since the mean was last near the factor
-}
-
-func (c *calibration) factor() float64 {
-	if c.current == 0 {
-		return 1
-	}
-	return c.current
-}
-
-func (c *calibration) add(sample float64) {
-	if c.mean == 0 {
-		c.mean = sample
-	}
-	c.mean += calibrationWeight * (sample - c.mean)
-	target := min(max(math.Round(c.mean/calibrationStep)*calibrationStep, leastCalibration), mostCalibration)
-	if math.Abs(target-c.factor()) < calibrationStep/2 {
-		c.outside = 0
-		return
-	}
-	if c.outside++; c.outside >= calibrationSamples {
-		c.current, c.outside = target, 0
-	}
 }

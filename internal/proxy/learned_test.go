@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"math"
-	"net/http"
 	"strconv"
 	"testing"
 	"time"
@@ -39,7 +38,7 @@ func TestLimitsLearnedFromARefusal(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := NewLearned(time.Hour)
-			key := l.key(http.Header{}, "m", "c")
+			key := newLearnedKey("", "u", "m", "c")
 			l.refused(key, test.budget, test.overflow, test.estimate, test.output)
 			got, factor := l.adjust(key, test.budget, true)
 			if got != test.want || factor != 1 {
@@ -67,7 +66,7 @@ func TestWhatIsNotLearned(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
-			key := l.key(http.Header{}, "m", "c")
+			key := newLearnedKey("", "u", "m", "c")
 			l.refused(key, b, test.overflow, test.estimate, 0)
 			if got, _ := l.adjust(key, b, true); got != b {
 				t.Errorf("got %+v", got)
@@ -78,7 +77,7 @@ func TestWhatIsNotLearned(t *testing.T) {
 
 func TestALearnedLimitNeverRises(t *testing.T) {
 	l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
-	key := l.key(http.Header{}, "m", "c")
+	key := newLearnedKey("", "u", "m", "c")
 	for _, window := range []int{64_000, 96_000, 32_000, 64_000} {
 		l.refused(key, b, wire.Overflow{Window: window, Input: 100_000}, 100_000, 0)
 	}
@@ -89,7 +88,7 @@ func TestALearnedLimitNeverRises(t *testing.T) {
 
 func TestWhatIsLearnedIsForgotten(t *testing.T) {
 	l, b := NewLearned(time.Millisecond), budgetOf(128_000, 0)
-	key := l.key(http.Header{}, "m", "c")
+	key := newLearnedKey("", "u", "m", "c")
 	l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0)
 	time.Sleep(5 * time.Millisecond)
 	if got, _ := l.adjust(key, b, false); got != b {
@@ -98,26 +97,27 @@ func TestWhatIsLearnedIsForgotten(t *testing.T) {
 
 	l = NewLearned(time.Hour)
 	for i := range mostLearned + 10 {
-		l.refused(l.key(http.Header{}, strconv.Itoa(i), "c"), b, wire.Overflow{Window: 64_000}, 100_000, 0)
+		l.refused(newLearnedKey("", "u", strconv.Itoa(i), "c"), b, wire.Overflow{Window: 64_000}, 100_000, 0)
 	}
 	if len(l.known) != mostLearned {
 		t.Errorf("%d models are remembered", len(l.known))
 	}
 }
 
-func TestWhatIsLearnedIsForOneCredentialModelAndCounter(t *testing.T) {
-	l := NewLearned(time.Hour)
-	seen := map[learnedKey]bool{}
-	for _, authorization := range []string{"", "Bearer a", "Bearer b"} {
-		for _, model := range []string{"m", "n"} {
-			for _, counter := range []string{"c", "d"} {
-				seen[l.key(http.Header{"Authorization": {authorization}}, model, counter)] = true
+func TestWhatIsLearnedIsForOneTenantUpstreamModelAndCounter(t *testing.T) {
+	seen := map[learnedKey]bool{{}: true}
+	parts := []string{"", "a", "b", "ab"}
+	for _, tenant := range parts {
+		for _, upstream := range parts {
+			for _, model := range parts {
+				for _, counter := range parts {
+					seen[newLearnedKey(tenant, upstream, model, counter)] = true
+				}
 			}
 		}
 	}
-	seen[l.key(http.Header{"Api-Key": {"Bearer a"}}, "m", "c")] = true
-	if len(seen) != 13 {
-		t.Errorf("%d keys", len(seen))
+	if want := 1 + len(parts)*len(parts)*len(parts)*len(parts); len(seen) != want {
+		t.Errorf("%d keys, want %d", len(seen), want)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestCalibration(t *testing.T) {
 
 func TestCalibrationDividesTheBudget(t *testing.T) {
 	l, b := NewLearned(time.Hour), compactor.Budget{Window: 100_000, MaxInput: 80_000, Margin: 2000, CompactAt: 0.7, CompactTo: 0.4}
-	key := l.key(http.Header{}, "m", "c")
+	key := newLearnedKey("", "u", "m", "c")
 	for range calibrationSamples {
 		l.counted(key, 1250, 1000)
 	}

@@ -53,6 +53,9 @@ type Options struct {
 	Delegator Delegator
 	// Cache remembers the sizes of items.
 	Cache *tokens.Cache
+	// Tenant says who shares what was learned with a client, by the header as it sent that and the name of the key that it
+	// presented. Nil means who has the same credential.
+	Tenant func(client http.Header, key string) string
 	// Learned remembers the limits of upstreams. Nil remembers them for as long as the proxy lives.
 	Learned *Learned
 	// Metrics count.
@@ -73,6 +76,7 @@ type Proxy struct {
 	summarizer  Summarizer
 	delegator   Delegator
 	cache       *tokens.Cache
+	tenant      func(client http.Header, key string) string
 	learned     *Learned
 	overflows   *wire.OverflowReader
 	metrics     *Metrics
@@ -100,6 +104,7 @@ func New(o Options) (*Proxy, error) {
 		summarizer:  o.Summarizer,
 		delegator:   o.Delegator,
 		cache:       o.Cache,
+		tenant:      o.Tenant,
 		learned:     o.Learned,
 		overflows:   wire.NewOverflowReader(),
 		metrics:     o.Metrics,
@@ -109,6 +114,11 @@ func New(o Options) (*Proxy, error) {
 	}
 	if p.learned == nil {
 		p.learned = NewLearned(math.MaxInt64)
+	}
+	if p.tenant == nil {
+		p.tenant = func(client http.Header, _ string) string {
+			return client.Get(headerAuthorization) + "\n" + client.Get(headerAzureKey)
+		}
 	}
 	if p.webSocket == nil {
 		p.webSocket = func(string) WebSocket { return WebSocketReject }

@@ -50,7 +50,7 @@ func TestRedisKilled(t *testing.T) {
 				t.Errorf("no %s failed", op)
 			}
 		}
-		if played.proxy.log.count("the store of summaries failed") == 0 {
+		if played.proxy.log.count("the store failed") == 0 {
 			t.Error("the log does not say that the store failed")
 		}
 		redis.start(t)

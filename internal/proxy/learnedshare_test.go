@@ -1,0 +1,224 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/compactproxy/compactproxy/internal/compactor"
+	"github.com/compactproxy/compactproxy/internal/wire"
+)
+
+// memoryOfLimits is a LimitStore that counts, and fails when it is told to.
+type memoryOfLimits struct {
+	mu              sync.Mutex
+	values          map[[32]byte]string
+	looked, written int
+	err             error
+}
+
+func (m *memoryOfLimits) Latest(_ context.Context, key [32]byte) ([]byte, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looked++
+	value, found := m.values[key]
+	return []byte(value), found, m.err
+}
+
+func (m *memoryOfLimits) Replace(_ context.Context, key [32]byte, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.written++
+	if m.err == nil {
+		m.values[key] = string(value)
+	}
+	return m.err
+}
+
+// replicas returns proxies' memories that share a store.
+func replicas(n int) ([]*Learned, *memoryOfLimits) {
+	store := &memoryOfLimits{values: map[[32]byte]string{}}
+	all := make([]*Learned, n)
+	for i := range all {
+		all[i] = NewLearned(time.Hour)
+		all[i].ShareIn(store)
+	}
+	return all, store
+}
+
+// later makes a memory ask the store again.
+func later(l *Learned, key learnedKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of(key).looked = time.Time{}
+	l.silent = time.Time{}
+}
+
+func refused(t *testing.T, l *Learned, key learnedKey, window int) {
+	t.Helper()
+	l.refused(key, budgetOf(128_000, 0), wire.Overflow{Window: window}, 100_000, 0)
+	l.exchange(t.Context(), key)
+}
+
+func learnedWindow(t *testing.T, l *Learned, key learnedKey) int {
+	t.Helper()
+	l.refresh(t.Context(), key)
+	b, _ := l.adjust(key, budgetOf(128_000, 0), true)
+	return b.Window
+}
+
+func TestReplicasShareLimits(t *testing.T) {
+	all, store := replicas(3)
+	key := newLearnedKey("t", "u", "m", "c")
+	refused(t, all[0], key, 64_000)
+	for i, l := range all {
+		if got := learnedWindow(t, l, key); got != 64_000 {
+			t.Errorf("replica %d has %d", i, got)
+		}
+	}
+	// Within a second nobody asks again.
+	looked := store.looked
+	for _, l := range all[1:] {
+		learnedWindow(t, l, key)
+	}
+	if store.looked != looked {
+		t.Errorf("the store was asked %d times more", store.looked-looked)
+	}
+	// The lowest counts, whoever was told what, and in whichever order.
+	refused(t, all[1], key, 32_000)
+	refused(t, all[2], key, 48_000)
+	for i, l := range all {
+		later(l, key)
+		if got := learnedWindow(t, l, key); got != 32_000 {
+			t.Errorf("then replica %d has %d", i, got)
+		}
+	}
+	if other := learnedWindow(t, all[0], newLearnedKey("another", "u", "m", "c")); other != 128_000 {
+		t.Errorf("another tenant has %d", other)
+	}
+	written := store.written
+	for _, l := range all {
+		later(l, key)
+		learnedWindow(t, l, key)
+	}
+	if store.written != written {
+		t.Error("what is known is written again")
+	}
+	// A store that lost everything is told again, and what others wrote in a form of their own is not believed.
+	for _, value := range []string{"", "1 2", "-5 -5 1", "0 0 9", "0 0 NaN", "x"} {
+		store.values = map[[32]byte]string{key: value}
+		later(all[0], key)
+		if got := learnedWindow(t, all[0], key); got != 32_000 || store.values[key] != "32000 0 1" {
+			t.Errorf("after %q: %d, and the store holds %q", value, got, store.values[key])
+		}
+	}
+}
+
+func TestReplicasShareCalibration(t *testing.T) {
+	all, store := replicas(2)
+	key := newLearnedKey("t", "u", "m", "c")
+	factors := func() (both [2]float64) {
+		for i, l := range all {
+			later(l, key)
+			l.refresh(t.Context(), key)
+			_, both[i] = l.adjust(key, compactor.Budget{Window: 1000}, true)
+		}
+		return both
+	}
+	move := func(l *Learned, ratio float64) {
+		for range 200 {
+			if _, moved := l.counted(key, int(1000*ratio), 1000); moved {
+				l.exchange(t.Context(), key)
+			}
+		}
+	}
+	if got := factors(); got != [2]float64{1, 1} || store.written != 0 {
+		t.Errorf("at first %v, written %d times", got, store.written)
+	}
+	for i, want := range []float64{1.3, 0.8, 1} {
+		move(all[i%2], want)
+		if got := factors(); math.Abs(got[0]-want) > 1e-9 || got[0] != got[1] {
+			t.Errorf("after %v they are %v", want, got)
+		}
+	}
+}
+
+func TestAStoreThatFailsIsLeftAlone(t *testing.T) {
+	all, store := replicas(1)
+	store.err = errors.New("away")
+	key := newLearnedKey("t", "u", "m", "c")
+	refused(t, all[0], key, 64_000)
+	for range 10 {
+		if got := learnedWindow(t, all[0], key); got != 64_000 {
+			t.Errorf("the window is %d", got)
+		}
+	}
+	if store.looked != 1 || store.written != 0 {
+		t.Errorf("asked %d times, written %d times", store.looked, store.written)
+	}
+	store.err = nil
+	later(all[0], key)
+	if learnedWindow(t, all[0], key); store.values[key] != "64000 0 1" {
+		t.Errorf("when it is back it holds %q", store.values[key])
+	}
+}
+
+func TestOnlyTheFirstStoreCounts(t *testing.T) {
+	l, first, second := NewLearned(time.Hour), &memoryOfLimits{values: map[[32]byte]string{}}, &memoryOfLimits{}
+	l.ShareIn(first)
+	l.ShareIn(second)
+	refused(t, l, learnedKey{1}, 64_000)
+	if first.written != 1 || second.looked+second.written != 0 {
+		t.Errorf("written %d times to the first, %d to the second", first.written, second.written)
+	}
+}
+
+// The store is asked where a request is large enough for what it knows to matter.
+func TestSmallRequestsDoNotWaitForTheStore(t *testing.T) {
+	store := &memoryOfLimits{values: map[[32]byte]string{}}
+	f := newFixture(t, &recorder{}, func(o *Options) {
+		plan := testPlan()
+		plan.RetryOnOverflow = true
+		o.Planner = testPlanner{plan}
+		o.Learned = NewLearned(time.Hour)
+		o.Learned.ShareIn(store)
+		o.Tenant = func(_ http.Header, key string) string { return "tenant " + key }
+	})
+	post(t, f, toolLoop("model", 1, 10), nil)
+	f.accessLine(t, 0)
+	if store.looked != 0 {
+		t.Errorf("a small request asked %d times", store.looked)
+	}
+	key := newLearnedKey("tenant ", f.options.Upstream.String(), "model", testPlan().Counter.ID())
+	store.values[key] = "0 300 1"
+	res, _ := post(t, f, toolLoop("model", 12, 400), nil)
+	f.accessLine(t, 1)
+	if store.looked != 1 {
+		t.Errorf("a large request asked %d times", store.looked)
+	}
+	if res.Header.Get(headerAction) != string(compacted) {
+		t.Errorf("the limit is not in force: %v", res.Header)
+	}
+}
+
+func FuzzParseTaught(f *testing.F) {
+	for _, text := range []string{"64000 0 1", "0 300 1.25", "", "1 2", "9e9 1 1", "1 1 Inf", "0 0 0.7 5"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := parseTaught([]byte(text))
+		if got == (taught{}) {
+			return
+		}
+		if got.window < 0 || got.input < 0 || !(got.factor >= leastCalibration && got.factor <= mostCalibration) {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+		if again := parseTaught(got.text()); again != got {
+			t.Errorf("%+v is read again as %+v", got, again)
+		}
+	})
+}
