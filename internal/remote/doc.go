@@ -7,6 +7,8 @@
 // Beside it a Delegator has conversations shortened by services that someone else runs: the upstream's /responses/compact, or a
 // webhook of the operator. What they answer is remembered in the same way, and judged by the compactor package.
 //
+// A Discoverer asks the upstream itself, how large the context windows of its models are.
+//
 // A text is written once. Its key is a digest of who asks, of the summarizer's settings and of what is summarised, so the
 // same history finds the same text on every replica and after every restart. Within a process all who need a text wait for
 // the same call; across replicas one holds a claim in the store and the others wait for the value. What a request had to go

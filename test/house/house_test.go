@@ -25,7 +25,7 @@ var rooms = map[string][]string{
 	"internal/proxy":     {"internal/compactor", "internal/tokens", "internal/wire"},
 	"internal/wire":      {"internal/compactor"},
 	"internal/tokens":    {"internal/compactor"},
-	"internal/remote":    {"internal/compactor", "internal/store"},
+	"internal/remote":    {"internal/compactor", "internal/store", "internal/wire"},
 	"internal/store":     {},
 	"internal/config":    {},
 	"internal/compactor": {},
