@@ -15,10 +15,11 @@ import (
 
 // runCheck prints all problems of the configuration, or the plans that follow from it. It refuses what serve would refuse
 // before it listens, so a deployment can ask it first.
-func runCheck(_ context.Context, env environment) error {
+func runCheck(ctx context.Context, env environment) error {
 	flags := newFlags("check")
 	profile := flags.String("profile", "", "show the plans under the profile `NAME`, not under the one each model has")
 	model := flags.String("model", "", "show only the plan for the model `NAME`, as a client would ask for it")
+	discover := flags.Bool("discover", false, "ask the upstream for its models, as serve does where upstream.discover is true")
 	if err := flags.parse(env); err != nil {
 		return err
 	}
@@ -31,7 +32,8 @@ func runCheck(_ context.Context, env environment) error {
 		return err
 	}
 	p := newPlans(cfg.Config, file, nil) // nothing is counted here
-	if _, err := readCredentials(cfg.Config, p.summarize()); err != nil {
+	secrets, err := readCredentials(cfg.Config, p.summarize())
+	if err != nil {
 		return err
 	}
 	if err := p.checkProfile(*profile); err != nil {
@@ -39,6 +41,11 @@ func runCheck(_ context.Context, env environment) error {
 	}
 	if _, err := newServices(cfg.Config); err != nil {
 		return err
+	}
+	if *discover {
+		if err := p.discover(ctx, cfg.Upstream, secrets); err != nil {
+			return err
+		}
 	}
 	for _, warning := range append(cfg.warnings, p.rules.warnings()...) {
 		_, _ = fmt.Fprintln(env.stdout, "warning:", warning)
@@ -72,7 +79,7 @@ func writePlans(w io.Writer, p *plans, profile, model string) error {
 		header += "\tPREPARES AT"
 	}
 	_, _ = fmt.Fprintln(table, header)
-	shown, others := p.rules.all(), p.rules.defaultWindow == 0
+	shown, others := append(p.rules.all(), p.rules.discovered()...), p.rules.defaultWindow == 0
 	if model != "" {
 		found, known := p.rules.find(model)
 		shown, others = []rule{found}, !known
@@ -100,7 +107,8 @@ func (p *plans) writeLegend(w io.Writer) error {
 		legend += "\nFrom PREPARES AT on, the next summary is written in the background."
 	}
 	if p.rules.file != nil || p.upstream.Discover {
-		legend += "\nThe limits of further models are in models_file, or come from the upstream while serving: --model NAME shows one."
+		legend += "\nFurther models are known one by one, from models_file or from the upstream: --model NAME shows one, and --discover\n" +
+			"asks the upstream."
 	}
 	_, err := fmt.Fprintln(w, legend)
 	return err

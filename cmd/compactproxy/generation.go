@@ -80,6 +80,8 @@ type generation struct {
 	proxy     http.Handler
 	onDemand  http.Handler
 	summaries *summaries
+	discovery *discovery // nil when the upstream is not asked
+	changed   func()     // is told when the upstream says something new
 	transport transport
 	buffers   *proxy.Buffers
 	requests  sync.WaitGroup // in flight
@@ -94,20 +96,21 @@ type transport struct {
 
 // newGeneration makes a generation from a configuration. From the one before, which may be nil, it takes over what the
 // configuration leaves as it was: open connections, and the memory for bodies.
-func newGeneration(cfg config.Config, shared *shared, before *generation) (*generation, error) {
+func newGeneration(cfg config.Config, shared *shared, before *generation) (g *generation, err error) {
 	file, err := readModels(cfg)
 	if err != nil {
 		return nil, err
 	}
-	g := &generation{config: cfg, plans: newPlans(cfg, file, shared.library)}
+	g = &generation{config: cfg, plans: newPlans(cfg, file, shared.library)}
+	defer func() { g, err = g.orNothing(err, before) }()
 	g.plans.used = shared.metrics.UsePlan
 	secrets, err := readCredentials(cfg, g.plans.summarize())
 	if err != nil {
-		return nil, err
+		return g, err
 	}
 	base, err := url.Parse(cfg.Upstream.BaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("upstream.base_url: %w", err)
+		return g, fmt.Errorf("upstream.base_url: %w", err)
 	}
 	options := proxy.Options{
 		Upstream:              base,
@@ -127,18 +130,49 @@ func newGeneration(cfg config.Config, shared *shared, before *generation) (*gene
 	}
 	options.Tenant = func(client http.Header, key string) string { return tenantOf(cfg.Store, client, key) }
 	if err := shared.shareLimits(cfg.Store, g.plans); err != nil {
-		return nil, err
+		return g, err
 	}
 	g.takeOver(before, &options)
+	if err := g.discover(before, secrets.upstream, shared); err != nil {
+		return g, err
+	}
 	if g.summaries, err = newSummaries(cfg, g.plans, secrets.summarizer, g.transport, shared); err != nil {
-		return nil, err
+		return g, err
 	}
 	g.summaries.joinIn(&options)
 	if g.proxy, err = proxy.New(options); err != nil {
-		return nil, errors.Join(err, g.summaries.close(context.Background()))
+		return g, err
 	}
 	g.onDemand = proxy.NewOnDemand(g.plans, cfg.Server.MaxBodyBytes)
 	return g, nil
+}
+
+// orNothing returns the generation, or after an error none, which then holds nothing.
+func (g *generation) orNothing(err error, before *generation) (*generation, error) {
+	if err == nil {
+		return g, nil
+	}
+	if before == nil || g.discovery != before.discovery {
+		g.discovery.close()
+	}
+	return nil, errors.Join(err, g.summaries.close(context.Background()))
+}
+
+// discover asks the upstream for its models, or goes on with what the generation before does about that.
+func (g *generation) discover(before *generation, key string, shared *shared) (err error) {
+	if before != nil && before.discovery.alike(g.config.Upstream, key, g.transport.Transport) {
+		g.discovery = before.discovery
+	} else if g.discovery, err = newDiscovery(g.config.Upstream, key, g.transport.Transport, shared); err != nil {
+		return fmt.Errorf("upstream.base_url: %w", err)
+	}
+	if g.discovery != nil {
+		g.plans.rules.served = &g.discovery.upstreamModels
+	}
+	g.changed = func() {
+		shared.metrics.Know(g.plans.known(readBuild()))
+		g.plans.made.Clear() // those that are shown as they are used, are used again
+	}
+	return nil
 }
 
 // takeOver sets transport and buffers: those of the generation before where they would be made alike.
@@ -192,8 +226,14 @@ func (gs *generations) put(next *generation) {
 	before := gs.current
 	gs.current = next
 	gs.mu.Unlock()
+	if next.discovery != nil {
+		next.discovery.changed.Store(&next.changed)
+	}
 	if before == nil {
 		return
+	}
+	if before.discovery != next.discovery {
+		before.discovery.close()
 	}
 	gs.retired.Go(func() {
 		before.requests.Wait()
@@ -206,6 +246,7 @@ func (gs *generations) put(next *generation) {
 
 // close ends the generation in force, once its work in the background is done or ctx is. Retired ones are waited for as long.
 func (gs *generations) close(ctx context.Context) error {
+	gs.get().discovery.close()
 	err := gs.get().summaries.close(ctx)
 	ended := make(chan struct{})
 	go func() {

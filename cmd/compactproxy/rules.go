@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/compactproxy/compactproxy/internal/config"
@@ -126,6 +128,17 @@ func (r rules) all() []rule {
 	}
 	if r.defaultWindow > 0 {
 		all = append(all, rule{name: otherModels, source: fromDefault, window: r.defaultWindow})
+	}
+	return all
+}
+
+// discovered returns the rule for each model of the upstream, with the model's own name.
+func (r rules) discovered() []rule {
+	var all []rule
+	for _, name := range slices.Sorted(maps.Keys(r.served.all())) {
+		found, _ := r.find(name)
+		found.name = name
+		all = append(all, found)
 	}
 	return all
 }

@@ -63,6 +63,7 @@ type Metrics struct {
 	truncated   prometheus.Counter
 	calibration *prometheus.GaugeVec
 	plans       planMetrics
+	discoveries *prometheus.CounterVec
 	config      configMetrics
 	summaries   summaryMetrics
 	delegations delegationMetrics
@@ -134,6 +135,7 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 	m.truncated = f.NewCounter(prometheus.CounterOpts(opts("suspected_truncation_total",
 		"Accepted requests of which the upstream seems to have left out a part without a word.")))
 	m.plans.register(f)
+	m.discoveries = newDiscoveries(f)
 	m.config = newConfigMetrics(f)
 	m.summaries = newSummaryMetrics(f)
 	m.delegations = newDelegationMetrics(f)

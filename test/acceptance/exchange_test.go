@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -60,7 +61,12 @@ func start(t *testing.T, config settings, environ ...string) *client {
 // startAt starts a proxy in front of an upstream.
 func startAt(t *testing.T, u *upstream, config settings, environ ...string) *client {
 	t.Helper()
-	config["upstream"] = settings{"base_url": u.url}
+	upstream := settings{}
+	if more, ok := config["upstream"].(settings); ok {
+		maps.Copy(upstream, more)
+	}
+	upstream["base_url"] = u.url
+	config["upstream"] = upstream
 	return newClient(t, startProxy(t, config, environ...), u)
 }
 

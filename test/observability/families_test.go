@@ -1,7 +1,10 @@
 package observability
 
 import (
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -67,8 +70,12 @@ func exposed(families map[string]family, name string) bool {
 	return false
 }
 
-// everything is a configuration that has every series: its chain holds every compactor.
+// everything is a configuration that has every series: its chain holds every compactor, and each source gives a window.
 const everything = `
+upstream: {base_url: "UPSTREAM", discover: true}
+models: [{match: mine, context_window: 1000}]
+models_file: "FILE"
+default_context_window: 1000
 compaction:
   chain:
     - type: tool_result_cap
@@ -89,7 +96,13 @@ var scrapes []string
 func scrapeEverything(t *testing.T) []string {
 	t.Helper()
 	if scrapes == nil {
-		p := start(t, nil, "serve", "--config", writeFile(t, "config.yaml", everything))
+		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"data":[{"id":"gpt-4","context_window":4000}]}`)
+		}))
+		defer upstream.Close()
+		models := writeFile(t, "models.json", `{"gpt-4o": {"mode": "chat", "max_input_tokens": 5000}}`)
+		text := strings.NewReplacer("UPSTREAM", upstream.URL, "FILE", models).Replace(everything)
+		p := start(t, nil, "serve", "--config", writeFile(t, "config.yaml", text))
 		demo := holdDemo(t)
 		demo.play(t)
 		scrapes = []string{p.scrape(t), demo.scrape(t)}

@@ -31,7 +31,7 @@ var zeros = map[string]string{
 // its window is larger than what the window drops, and a request over the limit is refused.
 const troubled = `
 log: {level: error}
-upstream: {base_url: "http://ADDRESS/v1"}
+upstream: {base_url: "http://ADDRESS/v1", discover: true, discover_interval: 1s}
 models: [{match: small, context_window: 2000}]
 compaction:
   on_overflow: error

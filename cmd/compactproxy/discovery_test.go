@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/compactproxy/compactproxy/internal/tokens"
+	"github.com/compactproxy/compactproxy/internal/wire"
+)
+
+// tellingUpstream serves a list with one model, "mine", of the window that is set; 0 is status 503.
+type tellingUpstream struct {
+	*httptest.Server
+
+	window, asked atomic.Int64
+	credential    atomic.Value
+}
+
+func newTellingUpstream(t *testing.T, window int64) *tellingUpstream {
+	u := &tellingUpstream{}
+	u.window.Store(window)
+	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u.asked.Add(1)
+		u.credential.Store(r.Header.Get("Authorization"))
+		if u.window.Load() == 0 {
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"data":[{"id":"Mine","max_model_len":%d}]}`, u.window.Load())
+	}))
+	t.Cleanup(u.Close)
+	return u
+}
+
+// service returns a service that discovers, and never listens.
+func discoveringService(t *testing.T, u *tellingUpstream, log io.Writer) (*service, *reloader) {
+	t.Helper()
+	load, _ := loadFile(t, "upstream: {base_url: "+u.URL+", api_key: key, discover: true, discover_interval: 1s}\nadmin: {listen: ''}")
+	r := &reloader{load: load}
+	cfg, err := r.first()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newService(cfg.Config, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.close(t.Context()) })
+	return s, r
+}
+
+func (s *service) window(model string) int {
+	found, _ := s.generation.get().plans.rules.find(model)
+	return found.window
+}
+
+func (s *service) shows(t *testing.T, series string) bool {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	s.ready.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return strings.Contains(recorder.Body.String(), series+"\n")
+}
+
+func soon(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+func TestTheUpstreamIsAskedAgainAndAgain(t *testing.T) {
+	u, log := newTellingUpstream(t, 5000), &lockedBuffer{}
+	s, _ := discoveringService(t, u, log)
+	if got := s.window("mine"); got != 5000 {
+		t.Errorf("from the start the window is %d", got)
+	}
+	if got := u.credential.Load(); got != "Bearer key" {
+		t.Errorf("asked with the credential %q", got)
+	}
+	if !s.shows(t, `compactproxy_discoveries_total{outcome="found"} 1`) {
+		t.Error("the first look is not counted")
+	}
+	plan, ok := s.generation.get().plans.Plan("MINE", "")
+	if !ok || plan.Rule != servedModels || plan.Compactor.Budget.Window != 5000 {
+		t.Errorf("the plan is %+v", plan)
+	}
+	if series := `compactproxy_context_window_tokens{model="discovered",source="discovered"} `; !s.shows(t, series+"5000") {
+		t.Error("the window is not shown")
+	}
+	u.window.Store(0)
+	soon(t, "a look fails", func() bool { return s.shows(t, `compactproxy_discoveries_total{outcome="failed"} 2`) })
+	if got := s.window("mine"); got != 5000 {
+		t.Errorf("after a look that failed the window is %d", got)
+	}
+	if n := strings.Count(log.String(), "did not say how large"); n != 1 {
+		t.Errorf("the log says %d times that it fails", n)
+	}
+	u.window.Store(7000)
+	soon(t, "the new window counts", func() bool { return s.window("mine") == 7000 })
+	soon(t, "the old one is shown no more", func() bool {
+		return !s.shows(t, `compactproxy_context_window_tokens{model="discovered",source="discovered"} 5000`)
+	})
+	if plan, _ := s.generation.get().plans.Plan("mine", ""); plan.Compactor.Budget.Window != 7000 {
+		t.Errorf("the plan has %d", plan.Compactor.Budget.Window)
+	}
+	if strings.Contains(strings.ToLower(log.String()), "mine") {
+		t.Error("the log names a model")
+	}
+}
+
+func TestAReloadGoesOnWithWhatWasDiscovered(t *testing.T) {
+	u := newTellingUpstream(t, 5000)
+	s, r := discoveringService(t, u, io.Discard)
+	before := s.generation.get().discovery
+	reload := func(change func(*configuration)) *discovery {
+		t.Helper()
+		cfg, err := r.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&cfg)
+		if err := s.replace(cfg.Config); err != nil {
+			t.Fatal(err)
+		}
+		return s.generation.get().discovery
+	}
+	if reload(func(cfg *configuration) { cfg.Compaction.CompactAt = 0.8 }) != before || s.window("mine") != 5000 {
+		t.Error("another threshold makes the proxy ask anew")
+	}
+	u.window.Store(6000)
+	soon(t, "the next look counts", func() bool { return s.window("mine") == 6000 })
+	other := reload(func(cfg *configuration) { cfg.Upstream.APIKey = "another" })
+	if other == before || s.window("mine") != 6000 || u.credential.Load() != "Bearer another" {
+		t.Error("another key is not asked with")
+	}
+	if reload(func(cfg *configuration) { cfg.Upstream.Discover = false }) != nil || s.window("mine") != 0 {
+		t.Error("what was discovered is still in force")
+	}
+	asked := u.asked.Load()
+	time.Sleep(1500 * time.Millisecond)
+	if u.asked.Load() != asked {
+		t.Error("the upstream is still asked")
+	}
+}
+
+func TestAnUpstreamThatHangsDelaysTheStartAndNothingElse(t *testing.T) {
+	hanging := make(chan struct{})
+	u := newTellingUpstream(t, 5000)
+	u.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hanging:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(hanging)
+	started := time.Now()
+	s, _ := discoveringService(t, u, io.Discard)
+	if waited := time.Since(started); waited > 10*firstLook {
+		t.Errorf("the start took %v", waited)
+	}
+	if s.window("gpt-4o") != 128_000 {
+		t.Error("the built-in table does not count")
+	}
+}
+
+func TestWhatLooksAddUpTo(t *testing.T) {
+	u := &upstreamModels{}
+	if _, ok := (*upstreamModels)(nil).lookup("a"); ok {
+		t.Error("nobody knows a model")
+	}
+	for _, look := range []struct {
+		name    string
+		found   []wire.ModelLimits
+		changed bool
+		want    int
+	}{
+		{"nothing", nil, false, 0},
+		{"a model", []wire.ModelLimits{{Name: "A", Window: 9}}, true, 9},
+		{"the same again", []wire.ModelLimits{{Name: "A", Window: 9}}, false, 9},
+		{"another", []wire.ModelLimits{{Name: "b", Window: 1}}, true, 9},
+		{"nothing any more", nil, false, 9},
+		{"an input limit only", []wire.ModelLimits{{Name: "a", MaxInput: 7}}, true, 7},
+		{"too many to keep what was", make([]wire.ModelLimits, mostDiscovered), true, 0},
+	} {
+		for i := range look.found {
+			if look.found[i].Name == "" {
+				look.found[i] = wire.ModelLimits{Name: fmt.Sprint("m", i), Window: 1}
+			}
+		}
+		if changed := u.add(look.found); changed != look.changed {
+			t.Errorf("%s: changed is %v", look.name, changed)
+		}
+		if got, _ := u.lookup(" a "); got.Window != look.want {
+			t.Errorf("%s: the window of a is %d", look.name, got.Window)
+		}
+	}
+	if got := modelOf(wire.ModelLimits{Window: 10, MaxInput: 8, MaxOutput: 4}); got != (tokens.Model{Window: 10, MaxInput: 8, MaxOutput: 4}) {
+		t.Errorf("limits are mixed up: %+v", got)
+	}
+}
+
+func TestCheckAsksTheUpstreamWhenItIsTold(t *testing.T) {
+	u := newTellingUpstream(t, 5000)
+	check := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		err := runCheck(t.Context(), environment{
+			args: args, stdout: &out,
+			environ: []string{"COMPACTPROXY_UPSTREAM_BASE_URL=" + u.URL, "COMPACTPROXY_UPSTREAM_DISCOVER=true"},
+		})
+		return out.String(), err
+	}
+	if out, err := check(); err != nil || u.asked.Load() != 0 || strings.Contains(out, "Mine") {
+		t.Errorf("without being told: %v, asked %d times", err, u.asked.Load())
+	}
+	out, err := check("--discover")
+	if err != nil || !regexp.MustCompile(`(?m)^mine +- +5000 +discovered +4900 +3500 +2000 `).MatchString(out) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	u.window.Store(0)
+	if _, err := check("--discover"); err == nil || err.Error() != "asking the upstream: listing the models: status 503" {
+		t.Errorf("the error is %v", err)
+	}
+}
