@@ -142,7 +142,9 @@ func TestWindowsAreDiscoveredAtEachKindOfServer(t *testing.T) {
 			[]string{"GET /v1/models"},
 		},
 		{
-			"an empty list leaves nothing to ask", map[string]http.HandlerFunc{"GET /v1/models": replying(200, listOf())}, nil,
+			"an empty list leaves nothing to ask",
+			map[string]http.HandlerFunc{"GET /v1/models": replying(200, listOf())},
+			nil,
 			[]string{"GET /v1/models"},
 		},
 		{
@@ -421,7 +423,8 @@ func TestALookEndsWhenNobodyAnswers(t *testing.T) {
 					_, _ = io.WriteString(w, `{"parameters":"num_ctx 8"}`)
 				},
 			},
-			"POST /api/show", []wire.ModelLimits{{Name: "a", Window: 8}, {Name: "a:latest", Window: 8}},
+			"POST /api/show",
+			[]wire.ModelLimits{{Name: "a", Window: 8}, {Name: "a:latest", Window: 8}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
