@@ -58,7 +58,8 @@ func (p *Proxy) recall(ctx context.Context, x *exchange, plan *Plan, doc *wire.D
 	if !plan.RetryOnOverflow && !plan.Calibrate {
 		return
 	}
-	key := newLearnedKey(p.tenant(c.header, x.client), p.upstream.String(), cmp.Or(doc.Model(), c.deployment), plan.Counter.ID())
+	key := newLearnedKey(p.tenant(c.header, x.client), p.upstream.String(), cmp.Or(doc.Model(), c.deployment), plan.Counter.ID(),
+		plan.Compactor.Budget)
 	// A quarter of the window, at four bytes a token: for what is smaller nobody has to wait.
 	if size >= plan.Compactor.Budget.Window {
 		p.learned.refresh(ctx, key)

@@ -37,8 +37,7 @@ type Learned struct {
 	silent time.Time  // until when the store is left alone, since it failed
 }
 
-// learnedKey stands for a tenant, an upstream, a model as the client names it, and a counter, whose tokens the limits are in. The
-// zero value is none.
+// learnedKey stands for what something learned is about. The zero value is none.
 type learnedKey [sha256.Size]byte
 
 // lesson is what is known. Limits are in tokens of the counter, 0 where none was named, and never rise while they are in use.
@@ -55,12 +54,16 @@ func NewLearned(ttl time.Duration) *Learned {
 	return &Learned{ttl: ttl, known: make(map[learnedKey]*lesson)}
 }
 
-// newLearnedKey returns what a request is remembered under.
-func newLearnedKey(tenant, upstream, model, counter string) (key learnedKey) {
+// newLearnedKey returns what is remembered of a model as the client names it, at an upstream, in tokens of a counter. It is about the
+// limits that the budget has without it: where others are configured or discovered, what corrected the old ones is outdated.
+func newLearnedKey(tenant, upstream, model, counter string, b compactor.Budget) (key learnedKey) {
 	hash := sha256.New()
 	for _, part := range []string{"limits 1", tenant, upstream, model, counter} {
 		hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		hash.Write([]byte(part))
+	}
+	for _, limit := range []int{b.Window, b.MaxInput} {
+		hash.Write(binary.BigEndian.AppendUint64(nil, uint64(limit)))
 	}
 	hash.Sum(key[:0])
 	return key

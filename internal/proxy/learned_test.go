@@ -38,7 +38,7 @@ func TestLimitsLearnedFromARefusal(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := NewLearned(time.Hour)
-			key := newLearnedKey("", "u", "m", "c")
+			key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 			l.refused(key, test.budget, test.overflow, test.estimate, test.output)
 			got, factor := l.adjust(key, test.budget, true)
 			if got != test.want || factor != 1 {
@@ -66,7 +66,7 @@ func TestWhatIsNotLearned(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
-			key := newLearnedKey("", "u", "m", "c")
+			key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 			l.refused(key, b, test.overflow, test.estimate, 0)
 			if got, _ := l.adjust(key, b, true); got != b {
 				t.Errorf("got %+v", got)
@@ -77,7 +77,7 @@ func TestWhatIsNotLearned(t *testing.T) {
 
 func TestALearnedLimitNeverRises(t *testing.T) {
 	l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
-	key := newLearnedKey("", "u", "m", "c")
+	key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 	for _, window := range []int{64_000, 96_000, 32_000, 64_000} {
 		l.refused(key, b, wire.Overflow{Window: window, Input: 100_000}, 100_000, 0)
 	}
@@ -88,7 +88,7 @@ func TestALearnedLimitNeverRises(t *testing.T) {
 
 func TestWhatIsLearnedIsForgotten(t *testing.T) {
 	l, b := NewLearned(time.Millisecond), budgetOf(128_000, 0)
-	key := newLearnedKey("", "u", "m", "c")
+	key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 	l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0)
 	time.Sleep(5 * time.Millisecond)
 	if got, _ := l.adjust(key, b, false); got != b {
@@ -97,27 +97,36 @@ func TestWhatIsLearnedIsForgotten(t *testing.T) {
 
 	l = NewLearned(time.Hour)
 	for i := range mostLearned + 10 {
-		l.refused(newLearnedKey("", "u", strconv.Itoa(i), "c"), b, wire.Overflow{Window: 64_000}, 100_000, 0)
+		l.refused(newLearnedKey("", "u", strconv.Itoa(i), "c", b), b, wire.Overflow{Window: 64_000}, 100_000, 0)
 	}
 	if len(l.known) != mostLearned {
 		t.Errorf("%d models are remembered", len(l.known))
 	}
 }
 
-func TestWhatIsLearnedIsForOneTenantUpstreamModelAndCounter(t *testing.T) {
+func TestWhatIsLearnedIsForOneTenantUpstreamModelCounterAndWindow(t *testing.T) {
 	seen := map[learnedKey]bool{{}: true}
 	parts := []string{"", "a", "b", "ab"}
+	budgets := []compactor.Budget{budgetOf(1000, 0), budgetOf(1000, 500), budgetOf(2000, 0), budgetOf(500, 1000)}
 	for _, tenant := range parts {
 		for _, upstream := range parts {
 			for _, model := range parts {
 				for _, counter := range parts {
-					seen[newLearnedKey(tenant, upstream, model, counter)] = true
+					for _, b := range budgets {
+						seen[newLearnedKey(tenant, upstream, model, counter, b)] = true
+					}
 				}
 			}
 		}
 	}
-	if want := 1 + len(parts)*len(parts)*len(parts)*len(parts); len(seen) != want {
+	if want := 1 + 4*4*4*4*4; len(seen) != want {
 		t.Errorf("%d keys, want %d", len(seen), want)
+	}
+	// Thresholds are no limits: under another profile the same holds.
+	deeper := budgetOf(1000, 0)
+	deeper.CompactAt, deeper.CompactTo, deeper.PreferBelow = 0.5, 0.2, 800
+	if !seen[newLearnedKey("a", "a", "a", "a", deeper)] {
+		t.Error("a profile learns for itself")
 	}
 }
 
@@ -160,7 +169,7 @@ func TestCalibration(t *testing.T) {
 
 func TestCalibrationDividesTheBudget(t *testing.T) {
 	l, b := NewLearned(time.Hour), compactor.Budget{Window: 100_000, MaxInput: 80_000, Margin: 2000, CompactAt: 0.7, CompactTo: 0.4}
-	key := newLearnedKey("", "u", "m", "c")
+	key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 	for range calibrationSamples {
 		l.counted(key, 1250, 1000)
 	}

@@ -73,7 +73,7 @@ func learnedWindow(t *testing.T, l *Learned, key learnedKey) int {
 
 func TestReplicasShareLimits(t *testing.T) {
 	all, store := replicas(3)
-	key := newLearnedKey("t", "u", "m", "c")
+	key := newLearnedKey("t", "u", "m", "c", budgetOf(128_000, 0))
 	refused(t, all[0], key, 64_000)
 	for i, l := range all {
 		if got := learnedWindow(t, l, key); got != 64_000 {
@@ -97,7 +97,7 @@ func TestReplicasShareLimits(t *testing.T) {
 			t.Errorf("then replica %d has %d", i, got)
 		}
 	}
-	if other := learnedWindow(t, all[0], newLearnedKey("another", "u", "m", "c")); other != 128_000 {
+	if other := learnedWindow(t, all[0], newLearnedKey("another", "u", "m", "c", budgetOf(128_000, 0))); other != 128_000 {
 		t.Errorf("another tenant has %d", other)
 	}
 	written := store.written
@@ -120,7 +120,7 @@ func TestReplicasShareLimits(t *testing.T) {
 
 func TestReplicasShareCalibration(t *testing.T) {
 	all, store := replicas(2)
-	key := newLearnedKey("t", "u", "m", "c")
+	key := newLearnedKey("t", "u", "m", "c", budgetOf(128_000, 0))
 	factors := func() (both [2]float64) {
 		for i, l := range all {
 			later(l, key)
@@ -150,7 +150,7 @@ func TestReplicasShareCalibration(t *testing.T) {
 func TestAStoreThatFailsIsLeftAlone(t *testing.T) {
 	all, store := replicas(1)
 	store.err = errors.New("away")
-	key := newLearnedKey("t", "u", "m", "c")
+	key := newLearnedKey("t", "u", "m", "c", budgetOf(128_000, 0))
 	refused(t, all[0], key, 64_000)
 	for range 10 {
 		if got := learnedWindow(t, all[0], key); got != 64_000 {
@@ -193,7 +193,8 @@ func TestSmallRequestsDoNotWaitForTheStore(t *testing.T) {
 	if store.looked != 0 {
 		t.Errorf("a small request asked %d times", store.looked)
 	}
-	key := newLearnedKey("tenant ", f.options.Upstream.String(), "model", testPlan().Counter.ID())
+	key := newLearnedKey("tenant ", f.options.Upstream.String(), "model", testPlan().Counter.ID(),
+		testPlan().Compactor.Budget)
 	store.values[key] = "0 300 1"
 	res, _ := post(t, f, toolLoop("model", 12, 400), nil)
 	f.accessLine(t, 1)
