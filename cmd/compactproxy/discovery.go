@@ -30,9 +30,14 @@ type upstreamModels struct {
 	models atomic.Pointer[map[string]tokens.Model] // by their names in lower case
 }
 
-// lookup returns the limits of the model with exactly that name, in any case: what a server serves has the name that it is asked by.
+// lookup returns the limits of the model with exactly that name, in any case: what a server serves has the name that it is asked by,
+// unless it serves one model under any name.
 func (u *upstreamModels) lookup(name string) (tokens.Model, bool) {
-	model, ok := u.all()[strings.ToLower(strings.TrimSpace(name))]
+	models := u.all()
+	model, ok := models[strings.ToLower(strings.TrimSpace(name))]
+	if !ok {
+		model, ok = models[wire.AnyModel]
+	}
 	return model, ok
 }
 

@@ -205,6 +205,13 @@ func TestWhatLooksAddUpTo(t *testing.T) {
 			t.Errorf("%s: the window of a is %d", look.name, got.Window)
 		}
 	}
+	u.models.Store(nil)
+	u.add([]wire.ModelLimits{{Name: "a", Window: 2}, {Name: wire.AnyModel, Window: 3}})
+	for name, want := range map[string]int{"a": 2, "whatever": 3, "": 3} {
+		if got, _ := u.lookup(name); got.Window != want {
+			t.Errorf("the window of %q is %d, want %d", name, got.Window, want)
+		}
+	}
 	if got := modelOf(wire.ModelLimits{Window: 10, MaxInput: 8, MaxOutput: 4}); got != (tokens.Model{Window: 10, MaxInput: 8, MaxOutput: 4}) {
 		t.Errorf("limits are mixed up: %+v", got)
 	}

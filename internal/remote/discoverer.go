@@ -117,7 +117,7 @@ func (d *Discoverer) askLlama(ctx context.Context, found *discovery) error {
 	if err != nil {
 		return err
 	}
-	found.add(wire.ModelLimits{Name: found.models[0].Name, Window: window})
+	found.add(wire.ModelLimits{Name: found.models[0].Name, Window: window}, wire.ModelLimits{Name: wire.AnyModel, Window: window})
 	return nil
 }
 

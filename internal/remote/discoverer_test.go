@@ -159,7 +159,7 @@ func TestWindowsAreDiscoveredAtEachKindOfServer(t *testing.T) {
 				"GET /v1/models": replying(200, `{"data":[{"id":"a.gguf","owned_by":"llamacpp","meta":{"n_ctx_train":131072}}]}`),
 				"GET /props":     replying(200, `{"default_generation_settings":{"n_ctx":4096},"total_slots":4}`),
 			},
-			[]wire.ModelLimits{{Name: "a.gguf", Window: 4096}},
+			[]wire.ModelLimits{{Name: "*", Window: 4096}, {Name: "a.gguf", Window: 4096}},
 			[]string{"GET /v1/models", "GET /props"},
 		},
 		{

@@ -11,7 +11,7 @@ import (
 // ModelLimits is what a server says of the size of a model. All numbers are tokens as the server counts them, 0 where it says
 // nothing that can be believed.
 type ModelLimits struct {
-	// Name is what a request calls the model. It is never empty.
+	// Name is what a request calls the model, or AnyModel. It is never empty.
 	Name string
 	// Window is the most that input and output may take together, at most 100 million.
 	Window int
@@ -19,6 +19,9 @@ type ModelLimits struct {
 	// is known: such a number limits nothing.
 	MaxInput, MaxOutput int
 }
+
+// AnyModel stands for whatever a request calls the model: llama.cpp serves the one that it has loaded under any name.
+const AnyModel = "*"
 
 // Known reports whether the server said how much a request may hold.
 func (l ModelLimits) Known() bool { return l.Window > 0 || l.MaxInput > 0 }
@@ -63,6 +66,17 @@ func (s *modelSet) add(l ModelLimits) {
 		}
 		s.at[l.Name] = len(s.models)
 		s.models = append(s.models, l)
+	}
+}
+
+// inherit gives models without limits those of their parents, by name.
+func (s *modelSet) inherit(parents map[string]string) {
+	for i := range s.models {
+		if at, ok := s.at[parents[s.models[i].Name]]; ok && !s.models[i].Known() {
+			name := s.models[i].Name
+			s.models[i] = s.models[at]
+			s.models[i].Name = name
+		}
 	}
 }
 

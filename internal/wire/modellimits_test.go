@@ -24,7 +24,7 @@ func modelAnswer(tb testing.TB, file string) []byte {
 
 func TestModelListsOfEachServerAreRead(t *testing.T) {
 	for file, want := range map[string][]ModelLimits{
-		"vllm.json":   {{Name: "Qwen/Qwen3-8B", Window: 40960}, {Name: "my-adapter"}},
+		"vllm.json":   {{Name: "Qwen/Qwen3-8B", Window: 40960}, {Name: "my-adapter", Window: 40960}},
 		"sglang.json": {{Name: "meta-llama/Llama-3.1-8B-Instruct", Window: 131072}},
 		"openrouter.json": {
 			{Name: "vendor/large", Window: 200000, MaxOutput: 64000},
@@ -48,7 +48,7 @@ func TestModelListsOfEachServerAreRead(t *testing.T) {
 		},
 		"anthropic.json":      {{Name: "claude-sonnet-4-5", MaxInput: 200000, MaxOutput: 64000}},
 		"huggingface.json":    {{Name: "openai/gpt-oss-120b", Window: 65536}},
-		"llamacpp.json":       {{Name: "qwen3-8b.gguf", Window: 8192}},
+		"llamacpp.json":       {{Name: "qwen3-8b.gguf", Window: 8192}, {Name: AnyModel, Window: 8192}},
 		"llamacpp-older.json": {{Name: "../models/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf"}},
 		"openai.json":         {{Name: "gpt-4o"}, {Name: "gpt-4o-mini"}},
 		"ollama.json":         {{Name: "llama3.2:latest"}, {Name: "qwen3:8b"}},
@@ -107,6 +107,22 @@ func TestModelLists(t *testing.T) {
 		},
 		{"max_tokens alone may stand for anything", `[{"id":"a","max_tokens":8}]`, []ModelLimits{{Name: "a"}}},
 		{"what LM Studio could load is not what is served", `[{"id":"a","state":"not-loaded","max_context_length":8}]`, []ModelLimits{{Name: "a"}}},
+		{
+			"llama.cpp serves its model under any name", `[{"id":"a.gguf","owned_by":"llamacpp","meta":{"n_ctx":8,"n_ctx_train":99}}]`,
+			[]ModelLimits{{Name: "a.gguf", Window: 8}, {Name: AnyModel, Window: 8}},
+		},
+		{
+			"when it routes it does not", `[{"id":"a","owned_by":"llamacpp","meta":{"n_ctx":8},"status":{"value":"loaded"}}]`,
+			[]ModelLimits{{Name: "a", Window: 8}},
+		},
+		{
+			"nor with several", `[{"id":"a","owned_by":"llamacpp","meta":{"n_ctx":8}},{"id":"b","owned_by":"llamacpp"}]`,
+			[]ModelLimits{{Name: "a", Window: 8}, {Name: "b"}},
+		},
+		{
+			"an adapter has the limits of its model, wherever that stands", `[{"id":"b","parent":"a"},{"id":"a","max_model_len":8},{"id":"c","parent":"x"},{"id":"d","parent":"d"}]`,
+			[]ModelLimits{{Name: "b", Window: 8}, {Name: "a", Window: 8}, {Name: "c"}, {Name: "d"}},
+		},
 		{"names are unescaped", `[{"id":"a\u002fb"}]`, []ModelLimits{{Name: "a/b"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

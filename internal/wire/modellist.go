@@ -16,6 +16,9 @@ import "encoding/json"
 // What a model was trained for is not what is served, so llama.cpp's meta.n_ctx_train is not believed, nor is the
 // max_context_length of a model that LM Studio has not loaded.
 //
+// vLLM says nothing of an adapter, and names the model that it is for (parent): it has the limits of that. Where llama.cpp lists the
+// one model that it has, and does not route to others, its window comes a second time as that of AnyModel.
+//
 // An answer that is not JSON, or holds no list, is an error, whose text shows nothing of the answer. The caller bounds its size.
 func ReadModelList(body []byte) ([]ModelLimits, error) {
 	data, models, err := modelLists(body)
@@ -29,15 +32,33 @@ func ReadModelList(body []byte) ([]ModelLimits, error) {
 		data = models
 	}
 	var set modelSet
+	parents := map[string]string{}
 	for _, element := range data {
-		set.add(readListedModel(element))
+		m := readListedModel(element)
+		parents[m.ID] = m.Parent
+		set.add(m.limits())
+	}
+	set.inherit(parents)
+	if len(data) == 1 && len(set.models) == 1 && set.models[0].Known() && servesAnyName(data[0]) {
+		set.add(ModelLimits{Name: AnyModel, Window: set.models[0].Window})
 	}
 	return set.list(), nil
+}
+
+// servesAnyName reports whether an element is that of a llama.cpp with a model of its own. One that routes gives each model a status.
+func servesAnyName(element json.RawMessage) bool {
+	var m struct {
+		OwnedBy string          `json:"owned_by"`
+		Status  json.RawMessage `json:"status"`
+	}
+	readMembers(element, &m)
+	return m.OwnedBy == "llamacpp" && !given(m.Status)
 }
 
 // listedModel is an element of a list of models as any of the servers writes it.
 type listedModel struct {
 	ID                  string     `json:"id"`
+	Parent              string     `json:"parent"`
 	MaxModelLen         tokenCount `json:"max_model_len"`
 	ContextLength       tokenCount `json:"context_length"`
 	ContextWindow       tokenCount `json:"context_window"`
@@ -66,14 +87,17 @@ type listedModel struct {
 	} `json:"meta"`
 }
 
-func readListedModel(element json.RawMessage) ModelLimits {
+func readListedModel(element json.RawMessage) listedModel {
 	var m listedModel
 	readMembers(element, &m)
-	limits := m.Capabilities.Limits
+	return m
+}
+
+func (m listedModel) limits() ModelLimits {
 	return ModelLimits{
 		Name:      m.ID,
 		Window:    smallest(m.windows()...),
-		MaxInput:  smallest(m.MaxInputTokens, limits.MaxPromptTokens),
+		MaxInput:  smallest(m.MaxInputTokens, m.Capabilities.Limits.MaxPromptTokens),
 		MaxOutput: smallest(m.outputs()...),
 	}
 }
