@@ -265,6 +265,7 @@ func storeOutcomes() map[string][]string {
 	}
 	return map[string][]string{
 		string(store.OperationGet):     text(store.OutcomeHit, store.OutcomeMiss),
+		string(store.OperationLatest):  text(store.OutcomeHit, store.OutcomeMiss),
 		string(store.OperationAdd):     text(store.OutcomeStored, store.OutcomeLost),
 		string(store.OperationReplace): text(store.OutcomeStored),
 		string(store.OperationClaim):   text(store.OutcomeStored, store.OutcomeLost),

@@ -44,6 +44,7 @@ type Operation string
 const (
 	OperationGet     Operation = "get"
 	OperationAdd     Operation = "add"
+	OperationLatest  Operation = "latest"
 	OperationReplace Operation = "replace"
 	OperationClaim   Operation = "claim"
 )
@@ -51,8 +52,9 @@ const (
 // Outcome is how an operation of a [Tiered] ended.
 type Outcome string
 
-// The outcomes: a get ends in a hit or a miss; an add in stored when the own value stands, and in lost when another one
-// does; a replace in stored; a claim in stored or lost. Each may end in an error of the backend instead, whatever the memory could do then.
+// The outcomes: a get and a latest end in a hit or a miss; an add in stored when the own value stands, and in lost when another one
+// does; a replace in stored; a claim in stored or lost. Each may end in an error of the backend instead, whatever the memory could
+// do then.
 const (
 	OutcomeHit    Outcome = "hit"
 	OutcomeMiss   Outcome = "miss"
@@ -149,11 +151,11 @@ func (t *Tiered) Latest(ctx context.Context, key Key) (value []byte, found bool,
 	t.note(ctx, err)
 	switch {
 	case err != nil:
-		t.observe(OperationGet, OutcomeError, err)
+		t.observe(OperationLatest, OutcomeError, err)
 	case found:
-		t.observe(OperationGet, OutcomeHit, nil)
+		t.observe(OperationLatest, OutcomeHit, nil)
 	default:
-		t.observe(OperationGet, OutcomeMiss, nil)
+		t.observe(OperationLatest, OutcomeMiss, nil)
 	}
 	return value, found, err
 }

@@ -74,7 +74,7 @@ func TestALimitSurvivesARestart(t *testing.T) {
 	if retried := after.sendAll(t, requests[half:]); retried != 0 {
 		t.Errorf("after a restart %d requests were sent a second time", retried)
 	}
-	if n := after.proxy.metric(t, `compactproxy_store_operations_total{op="get",outcome="hit"}`); n < 1 {
+	if n := after.proxy.metric(t, `compactproxy_store_operations_total{op="latest",outcome="hit"}`); n < 1 {
 		t.Error("the limit was not taken from the store")
 	}
 }
