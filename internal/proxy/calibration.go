@@ -26,7 +26,7 @@ func (p *Proxy) calibrate(ctx context.Context, x *exchange) {
 	}
 	factor, moved := p.learned.counted(x.learn, input, x.decision.forwarded())
 	if moved {
-		p.learned.exchange(ctx, x.learn)
+		p.learned.sync(ctx, x.learn)
 	}
 	p.metrics.calibration.WithLabelValues(x.decision.rule).Set(factor)
 }

@@ -57,7 +57,7 @@ func parseTaught(text []byte) taught {
 // refresh takes over what others have learned under a key, unless the store was asked a moment ago.
 func (l *Learned) refresh(ctx context.Context, key learnedKey) {
 	if l.due(key, time.Now()) {
-		l.exchange(ctx, key)
+		l.sync(ctx, key)
 	}
 }
 
@@ -76,8 +76,8 @@ func (l *Learned) due(key learnedKey, now time.Time) bool {
 	return true
 }
 
-// exchange takes from the store what others have learned under a key, and tells what they do not know.
-func (l *Learned) exchange(ctx context.Context, key learnedKey) {
+// sync takes from the store what others have learned under a key, and tells what they do not know.
+func (l *Learned) sync(ctx context.Context, key learnedKey) {
 	shared := l.store()
 	if shared == nil {
 		return

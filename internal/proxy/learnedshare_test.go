@@ -61,7 +61,7 @@ func later(l *Learned, key learnedKey) {
 func refused(t *testing.T, l *Learned, key learnedKey, window int) {
 	t.Helper()
 	l.refused(key, budgetOf(128_000, 0), wire.Overflow{Window: window}, 100_000, 0)
-	l.exchange(t.Context(), key)
+	l.sync(t.Context(), key)
 }
 
 func learnedWindow(t *testing.T, l *Learned, key learnedKey) int {
@@ -132,7 +132,7 @@ func TestReplicasShareCalibration(t *testing.T) {
 	move := func(l *Learned, ratio float64) {
 		for range 200 {
 			if _, moved := l.counted(key, int(1000*ratio), 1000); moved {
-				l.exchange(t.Context(), key)
+				l.sync(t.Context(), key)
 			}
 		}
 	}

@@ -157,7 +157,7 @@ func (p *Proxy) shorten(ctx context.Context, x *exchange, o wire.Overflow) []byt
 		return nil
 	}
 	p.learned.refused(a.key, a.plan.Compactor.Budget, o, estimate, a.output)
-	p.learned.exchange(ctx, a.key)
+	p.learned.sync(ctx, a.key)
 	x.decision = decision{rule: refused.rule, plan: refused.plan}
 	shorter, err := p.inspect(ctx, x, a.body, a.choice)
 	if err != nil || x.decision.after >= estimate {
