@@ -94,6 +94,7 @@ func (p *plans) plan(r rule, profile string) (proxy.Plan, bool) {
 		RetryOnRate:     settings.RetryOnTooLarge,
 		Calibrate:       settings.Calibrate,
 		Compactor:       compaction,
+		Resize:          func(b compactor.Budget) compactor.Plan { return p.resized(r, settings, b) },
 		Counter:         counter,
 		MaxMessages:     maxMessages,
 		Messages:        messages,
@@ -193,6 +194,18 @@ func counterSpec(r rule, settings config.Compaction) tokens.Spec {
 	default:
 		return tokens.Spec{Kind: tokens.Tiktoken, Model: r.family, Encoding: r.encoding}
 	}
+}
+
+// resized returns the plan for a rule within limits that were learned. Shares of the window are those of what the model takes, so that
+// a tool result that is capped at one fits in.
+func (p *plans) resized(r rule, settings config.Compaction, b compactor.Budget) compactor.Plan {
+	r.window, r.maxInput, r.preferBelow = b.Window, b.MaxInput, b.PreferBelow
+	plan := p.compactionPlan(r, settings)
+	if b.MaxInput > 0 && 2*b.MaxInput < b.Window {
+		r.window = 2 * b.MaxInput
+		plan.Chain = p.compactionPlan(r, settings).Chain
+	}
+	return plan
 }
 
 // compactionPlan turns shares into tokens of the rule's window.

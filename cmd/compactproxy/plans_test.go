@@ -318,6 +318,28 @@ func TestFingerprintFollowsWhatDecidesTheCut(t *testing.T) {
 	}
 }
 
+// A plan within a limit that was learned is that of a model which has it: margin, shares of the window and thresholds.
+func TestAPlanWithinOtherLimits(t *testing.T) {
+	p := testPlans(t, "models: [{match: large, context_window: 1000000}, {match: small, context_window: 8192}, {match: odd, context_window: 1000000, max_input_tokens: 8000}]")
+	large, small := mustPlan(t, p, "large", ""), mustPlan(t, p, "small", "")
+	if diff := cmp.Diff(small.Compactor, large.Resize(small.Compactor.Budget)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(large.Compactor, large.Resize(large.Compactor.Budget)); diff != "" {
+		t.Error(diff)
+	}
+	// An input limit far below the window has no other margin, and a capped tool result fits in.
+	limited := large.Compactor.Budget
+	limited.MaxInput = 8000
+	got := large.Resize(limited)
+	if want := mustPlan(t, p, "odd", "").Compactor.Budget; got.Budget != want {
+		t.Errorf("the budget is %+v, want %+v", got.Budget, want)
+	}
+	if most := got.Chain[0].Compactor.(compactor.ToolResultCap).MaxTokens; most != 4000 {
+		t.Errorf("tool results are capped at %d", most)
+	}
+}
+
 func TestKnownLabelsCoverAllPlans(t *testing.T) {
 	p := testPlans(t, `
 default_context_window: 1000

@@ -48,12 +48,12 @@ func (b Budget) Limits(requestedOutput int) Limits {
 }
 
 func (b Budget) limits(output int) Limits {
-	input := b.Window
-	if b.MaxInput > 0 {
-		input = min(input, b.MaxInput)
-	}
 	// A client that reserves nearly the whole window for output would leave no room for any history at all.
-	hard := max(min(input, b.Window-output)-b.Margin, b.Window/4)
+	hard := max(b.Window-output-b.Margin, b.Window/4)
+	if b.MaxInput > 0 {
+		// A margin that is a share of a large window may be all of a small input limit.
+		hard = min(hard, max(b.MaxInput-b.Margin, b.MaxInput-b.MaxInput/4))
+	}
 	l := Limits{
 		Window: b.Window, Hard: hard,
 		Trigger: atLeast(b.Window, b.CompactAt), Target: share(b.Window, b.CompactTo), Prepare: atLeast(b.Window, b.PrepareAt),

@@ -254,6 +254,18 @@ func TestLimits(t *testing.T) {
 			compactor.Limits{Window: 1000, Hard: 250, Trigger: 250, Target: 125},
 		},
 		{
+			"an input limit holds also below a quarter of the window",
+			compactor.Budget{Window: 400_000, MaxInput: 50_000, Margin: 8000, CompactAt: 0.5, CompactTo: 0.25},
+			0,
+			compactor.Limits{Window: 400_000, Hard: 42_000, Trigger: 42_000, Target: 21_000},
+		},
+		{
+			"and is not eaten up by a margin for the window",
+			compactor.Budget{Window: 1_000_000, MaxInput: 16_000, Margin: 20_000, CompactAt: 0.5, CompactTo: 0.25},
+			500_000,
+			compactor.Limits{Window: 1_000_000, Hard: 12_000, Trigger: 12_000, Target: 6000},
+		},
+		{
 			"a target is truncated as the product of two floating point numbers",
 			compactor.Budget{Window: 100, CompactAt: 0.9, CompactTo: 0.29},
 			0,

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/compactproxy/compactproxy/internal/wire"
 )
@@ -12,7 +13,7 @@ import (
 func (l *Learned) counted(key learnedKey, input, estimate int) (factor float64, moved bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	calibration := &l.of(key).calibration
+	calibration := &l.of(key, time.Now()).calibration
 	before := calibration.factor()
 	calibration.add(float64(input) / float64(estimate))
 	return calibration.factor(), calibration.factor() != before

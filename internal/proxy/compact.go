@@ -40,8 +40,7 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 	}
 	x.decision.rule, x.decision.plan = plan.Rule, plan.Fingerprint
 	plan.Mode = cmp.Or(c.mode, plan.Mode)
-	plan = plan.forDocument(doc.Document)
-	p.recall(ctx, x, &plan, doc.Document, len(body), c)
+	plan = p.recall(ctx, x, plan, doc.Document, len(body), c).forDocument(doc.Document)
 	if plan.Mode == ModePass {
 		x.decision.pass(ModePassed)
 		return nil, nil
@@ -53,27 +52,26 @@ func (p *Proxy) compact(ctx context.Context, x *exchange, body []byte, c choice)
 	return p.decide(ctx, x, plan, doc, body, c)
 }
 
-// recall puts what was learned of the model into the budget of the plan for a body of so many bytes.
-func (p *Proxy) recall(ctx context.Context, x *exchange, plan *Plan, doc *wire.Document, size int, c choice) {
+// recall returns the plan for a body of so many bytes within what was learned of the model.
+func (p *Proxy) recall(ctx context.Context, x *exchange, plan Plan, doc *wire.Document, size int, c choice) Plan {
 	if !plan.RetryOnOverflow && !plan.Calibrate {
-		return
+		return plan
 	}
 	key := newLearnedKey(p.tenant(c.header, x.client), p.upstream.String(), cmp.Or(doc.Model(), c.deployment), plan.Counter.ID(),
 		plan.Compactor.Budget)
-	// A quarter of the window, at four bytes a token: for what is smaller nobody has to wait.
-	if size >= plan.Compactor.Budget.Window {
-		p.learned.refresh(ctx, key)
-	}
-	var factor float64
-	plan.Compactor.Budget, factor = p.learned.adjust(key, plan.Compactor.Budget, plan.Calibrate)
+	p.learned.refresh(ctx, key, size >= min(plan.Compactor.Budget.Window, mostUnlooked))
+	known := p.learned.adjust(key, plan.Compactor.Budget, plan.Calibrate)
+	plan = plan.resized(known.budget)
 	if plan.Calibrate {
 		x.learn = key
-		p.metrics.calibration.WithLabelValues(plan.Rule).Set(factor)
+		p.metrics.calibration.WithLabelValues(plan.Rule).Set(known.factor)
 	}
+	p.metrics.learnedLimit(plan.Rule, known)
 	// Of a history that the server holds the body says too little to learn from, and nothing can be made shorter.
 	if plan.RetryOnOverflow && plan.Mode == ModeCompact && !x.retried && doc.Untouchable() == "" {
-		x.again = &again{choice: c, plan: *plan, key: key, output: doc.MaxOutput()}
+		x.again = &again{choice: c, plan: plan, key: key, output: doc.MaxOutput()}
 	}
+	return plan
 }
 
 // limit is a size in tokens, exact overhead included, below which a request passes, and the reason it passes for. It does

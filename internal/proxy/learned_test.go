@@ -28,7 +28,7 @@ func TestLimitsLearnedFromARefusal(t *testing.T) {
 		{"a window without the size of the request", budgetOf(128_000, 0), wire.Overflow{Window: 64_000}, 90_000, 0, budgetOf(64_000, 0)},
 		{"an input limit", budgetOf(400_000, 0), wire.Overflow{MaxInput: 275_000, Input: 300_000}, 300_000, 0, budgetOf(400_000, 275_000)},
 		{"an input limit below the one that is known", budgetOf(400_000, 300_000), wire.Overflow{MaxInput: 275_000, Input: 280_000}, 280_000, 0, budgetOf(400_000, 275_000)},
-		{"an input limit far below the window", budgetOf(128_000, 0), wire.Overflow{MaxInput: 8000, Input: 20_000}, 20_000, 0, budgetOf(32_000, 8000)},
+		{"an input limit far below the window", budgetOf(128_000, 0), wire.Overflow{MaxInput: 8000, Input: 20_000}, 20_000, 0, budgetOf(128_000, 8000)},
 		{"an excess", budgetOf(128_000, 0), wire.Overflow{Excess: 10_000}, 90_000, 0, budgetOf(128_000, 80_000)},
 		{"no number", budgetOf(128_000, 0), wire.Overflow{}, 96_000, 0, budgetOf(128_000, 72_000)},
 		{"a number that cannot be meant", budgetOf(128_000, 0), wire.Overflow{Window: 1_000_000, Input: 90_000}, 96_000, 0, budgetOf(128_000, 72_000)},
@@ -40,11 +40,11 @@ func TestLimitsLearnedFromARefusal(t *testing.T) {
 			l := NewLearned(time.Hour)
 			key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 			l.refused(key, test.budget, test.overflow, test.estimate, test.output)
-			got, factor := l.adjust(key, test.budget, true)
-			if got != test.want || factor != 1 {
-				t.Errorf("got %+v, factor %v, want %+v", got, factor, test.want)
+			known := l.adjust(key, test.budget, true)
+			if got := known.budget; got != test.want || known.factor != 1 || !known.lowered {
+				t.Errorf("got %+v, want %+v", known, test.want)
 			}
-			if hard := got.Limits(test.output).Hard; hard >= test.estimate {
+			if hard := known.budget.Limits(test.output).Hard; hard >= test.estimate {
 				t.Errorf("what was refused with %d tokens fits into %d", test.estimate, hard)
 			}
 		})
@@ -68,7 +68,7 @@ func TestWhatIsNotLearned(t *testing.T) {
 			l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
 			key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 			l.refused(key, b, test.overflow, test.estimate, 0)
-			if got, _ := l.adjust(key, b, true); got != b {
+			if got := l.adjust(key, b, true); got != (adjustment{b, 1, false}) {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -81,7 +81,7 @@ func TestALearnedLimitNeverRises(t *testing.T) {
 	for _, window := range []int{64_000, 96_000, 32_000, 64_000} {
 		l.refused(key, b, wire.Overflow{Window: window, Input: 100_000}, 100_000, 0)
 	}
-	if got, _ := l.adjust(key, b, false); got.Window != 32_000 {
+	if got := l.adjust(key, b, false); got.budget.Window != 32_000 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -91,7 +91,7 @@ func TestWhatIsLearnedIsForgotten(t *testing.T) {
 	key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 	l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0)
 	time.Sleep(5 * time.Millisecond)
-	if got, _ := l.adjust(key, b, false); got != b {
+	if got := l.adjust(key, b, false); got.budget != b {
 		t.Errorf("after its time: %+v", got)
 	}
 
@@ -168,16 +168,70 @@ func TestCalibration(t *testing.T) {
 }
 
 func TestCalibrationDividesTheBudget(t *testing.T) {
-	l, b := NewLearned(time.Hour), compactor.Budget{Window: 100_000, MaxInput: 80_000, Margin: 2000, CompactAt: 0.7, CompactTo: 0.4}
+	l, b := NewLearned(time.Hour), compactor.Budget{Window: 100_000, MaxInput: 80_000, PreferBelow: 1, Margin: 2000, CompactAt: 0.7, CompactTo: 0.4}
 	key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 	for range calibrationSamples {
 		l.counted(key, 1250, 1000)
 	}
-	got, factor := l.adjust(key, b, true)
-	if want := (compactor.Budget{Window: 80_000, MaxInput: 64_000, Margin: 1600, CompactAt: 0.7, CompactTo: 0.4}); got != want || factor != 1.25 {
-		t.Errorf("got %+v and %v, want %+v", got, factor, want)
+	want := adjustment{compactor.Budget{Window: 80_000, MaxInput: 64_000, PreferBelow: 1, Margin: 1600, CompactAt: 0.7, CompactTo: 0.4}, 1.25, false}
+	if got := l.adjust(key, b, true); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got, factor := l.adjust(key, b, false); got != b || factor != 1 {
-		t.Errorf("switched off: %+v and %v", got, factor)
+	if got := l.adjust(key, b, false); got != (adjustment{b, 1, false}) {
+		t.Errorf("switched off: %+v", got)
+	}
+}
+
+// A request whose output takes the window was refused for that, and says nothing of the input.
+func TestARefusalForTheOutputTeachesNoInputLimit(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		overflow         wire.Overflow
+		estimate, output int
+	}{
+		{"all of the window for the output", wire.Overflow{Window: 128_000, Input: 18_700, Output: 128_000}, 18_700, 128_000},
+		{"without a number", wire.Overflow{}, 30_000, 128_000},
+		{"input and output together", wire.Overflow{Window: 128_000, Input: 100_000, Output: 64_000}, 100_000, 64_000},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
+			key := newLearnedKey("", "u", "m", "c", b)
+			for range 3 {
+				l.refused(key, b, test.overflow, test.estimate, test.output)
+			}
+			if got := l.adjust(key, b, false); got.budget != b {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// What an upstream does not say is believed for a while only; what it says, for as long as it is in use.
+func TestAssumptionsAge(t *testing.T) {
+	l, b := NewLearned(24*time.Hour), budgetOf(128_000, 0)
+	key := newLearnedKey("", "u", "m", "c", b)
+	l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0)
+	if learned, changed := l.refused(key, budgetOf(64_000, 0), wire.Overflow{}, 40_000, 0); !changed || learned.assumed == 0 {
+		t.Fatalf("nothing was assumed: %+v", learned)
+	}
+	if got := l.adjust(key, b, false).budget; got.Window != 64_000 || got.MaxInput != 30_000 {
+		t.Errorf("at first %+v", got)
+	}
+	l.known[key].since -= int64(assumedFor.Seconds()) + 1
+	if got := l.adjust(key, b, false).budget; got.Window != 64_000 || got.MaxInput != 0 {
+		t.Errorf("later %+v", got)
+	}
+	if _, changed := l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0); changed {
+		t.Error("what was known is new")
+	}
+}
+
+func TestLimitsAreKeptAsLongAsTheConfigurationSays(t *testing.T) {
+	l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
+	key := newLearnedKey("", "u", "m", "c", b)
+	l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0)
+	l.Keep(time.Nanosecond)
+	if l.of(key, time.Now().Add(time.Millisecond)).window != 0 {
+		t.Error("a look renews what has expired")
 	}
 }

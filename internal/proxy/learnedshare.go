@@ -16,9 +16,11 @@ type LimitStore interface {
 }
 
 const (
-	// lookInterval is how old may be what is known of the store when a request is decided on.
+	// lookInterval is how old what is known of the store may be when a request is decided on.
 	lookInterval = time.Second
-	// lookTimeout bounds how long a request waits for the store.
+	// mostUnlooked is the size of a body in bytes from which on the store is asked: in what is smaller, limits hardly matter.
+	mostUnlooked = 64 << 10
+	// lookTimeout is how long a request waits for a store that minds its context.
 	lookTimeout = 250 * time.Millisecond
 	// silence is how long a store that failed is left alone, so that requests do not wait for it one after the other.
 	silence = 10 * time.Second
@@ -34,42 +36,50 @@ func (l *Learned) ShareIn(s LimitStore) {
 	}
 }
 
-// taught is what the store holds under a key.
+// taught is what the store holds under a key. The zero value is nothing.
 type taught struct {
-	window, input int
-	factor        float64
+	limits
+	factor float64
 }
 
-const taughtFormat = "%d %d %g"
+const taughtFormat = "%d %d %d %d %g"
 
-func (t taught) text() []byte { return fmt.Appendf(nil, taughtFormat, t.window, t.input, t.factor) }
+func (t taught) text() string {
+	return fmt.Sprintf(taughtFormat, t.window, t.input, t.assumed, t.since, t.factor)
+}
 
-// parseTaught returns what a text says, and nothing where it is not what text writes.
-func parseTaught(text []byte) taught {
+// parseTaught returns what a text says, and nothing where it is not what text writes or says what is not believed.
+func parseTaught(text string) taught {
 	var t taught
-	n, err := fmt.Sscanf(string(text), taughtFormat, &t.window, &t.input, &t.factor)
-	if err != nil || n != 3 || t.window < 0 || t.input < 0 || !(t.factor >= leastCalibration && t.factor <= mostCalibration) {
+	_, err := fmt.Sscanf(text, taughtFormat, &t.window, &t.input, &t.assumed, &t.since, &t.factor)
+	if err != nil || t.text() != text || !(t.factor >= leastCalibration && t.factor <= mostCalibration) {
 		return taught{}
+	}
+	for _, limit := range []int{t.window, t.input, t.assumed} {
+		if limit != 0 && limit < leastLimit {
+			return taught{}
+		}
 	}
 	return t
 }
 
-// refresh takes over what others have learned under a key, unless the store was asked a moment ago.
-func (l *Learned) refresh(ctx context.Context, key learnedKey) {
-	if l.due(key, time.Now()) {
+// refresh takes over what others have learned under a key: for a large request unless the store was asked a moment ago, for a small
+// one if it was never asked.
+func (l *Learned) refresh(ctx context.Context, key learnedKey, large bool) {
+	if l.due(key, large, time.Now()) {
 		l.sync(ctx, key)
 	}
 }
 
-// due reports whether the store is to be asked for a key again, and notes that it is.
-func (l *Learned) due(key learnedKey, now time.Time) bool {
+// due reports whether the store is to be asked for a key, and notes that it is.
+func (l *Learned) due(key learnedKey, large bool, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shared == nil || now.Before(l.silent) {
 		return false
 	}
-	known := l.of(key)
-	if now.Sub(known.looked) < lookInterval {
+	known := l.of(key, now)
+	if !known.looked.IsZero() && (!large || now.Sub(known.looked) < lookInterval) {
 		return false
 	}
 	known.looked = now
@@ -85,14 +95,11 @@ func (l *Learned) sync(ctx context.Context, key learnedKey) {
 	// Others need it also when the client has gone.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
 	defer cancel()
-	value, found, err := shared.Latest(bounded, key)
+	value, _, err := shared.Latest(bounded, key)
 	if err == nil {
-		var theirs taught
-		if found {
-			theirs = parseTaught(value)
-		}
+		theirs := parseTaught(string(value))
 		if ours := l.learn(key, theirs); ours != theirs {
-			err = shared.Replace(bounded, key, ours.text())
+			err = shared.Replace(bounded, key, []byte(ours.text()))
 		}
 	}
 	if err != nil {
@@ -117,20 +124,21 @@ func (l *Learned) leave() {
 	l.silent = time.Now().Add(silence)
 }
 
-// learn takes over what the store holds, and returns what it should. A limit never rises; a factor counts where another replica has
-// moved it. What nobody learned needs no entry.
+// learn takes over what the store holds under a key, and returns what it should hold. Limits never rise. A calibration that
+// another replica has moved since the store was last asked takes the place of the own one.
 func (l *Learned) learn(key learnedKey, theirs taught) taught {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.of(key)
-	known.window, known.input = lower(known.window, theirs.window), lower(known.input, theirs.input)
+	now := time.Now()
+	known := l.of(key, now)
+	known.limits = known.at(now).merge(theirs.at(now))
 	if theirs.factor != 0 && theirs.factor != known.factor {
 		known.calibration.current, known.calibration.outside = theirs.factor, 0
 	}
 	known.factor = known.calibration.factor()
-	ours := taught{known.window, known.input, known.factor}
+	ours := taught{known.limits, known.factor}
 	if ours == (taught{factor: 1}) && theirs == (taught{}) {
-		return taught{}
+		return taught{} // what nobody has learned is not stored
 	}
 	return ours
 }

@@ -54,7 +54,7 @@ func replicas(n int) ([]*Learned, *memoryOfLimits) {
 func later(l *Learned, key learnedKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.of(key).looked = time.Time{}
+	l.of(key, time.Now()).looked = time.Time{}
 	l.silent = time.Time{}
 }
 
@@ -66,9 +66,8 @@ func refused(t *testing.T, l *Learned, key learnedKey, window int) {
 
 func learnedWindow(t *testing.T, l *Learned, key learnedKey) int {
 	t.Helper()
-	l.refresh(t.Context(), key)
-	b, _ := l.adjust(key, budgetOf(128_000, 0), true)
-	return b.Window
+	l.refresh(t.Context(), key, true)
+	return l.adjust(key, budgetOf(128_000, 0), true).budget.Window
 }
 
 func TestReplicasShareLimits(t *testing.T) {
@@ -109,10 +108,12 @@ func TestReplicasShareLimits(t *testing.T) {
 		t.Error("what is known is written again")
 	}
 	// A store that lost everything is told again, and what others wrote in a form of their own is not believed.
-	for _, value := range []string{"", "1 2", "-5 -5 1", "0 0 9", "0 0 NaN", "x"} {
+	for _, value := range []string{
+		"", "1 2", "-5 -5 0 0 1", "0 0 0 0 9", "0 0 0 0 NaN", "x", "1 0 0 0 1", "0 1 0 0 1", "0 0 1 1 1", "8000 0 0 0 1 trailing",
+	} {
 		store.values = map[[32]byte]string{key: value}
 		later(all[0], key)
-		if got := learnedWindow(t, all[0], key); got != 32_000 || store.values[key] != "32000 0 1" {
+		if got := learnedWindow(t, all[0], key); got != 32_000 || store.values[key] != "32000 0 0 0 1" {
 			t.Errorf("after %q: %d, and the store holds %q", value, got, store.values[key])
 		}
 	}
@@ -124,8 +125,8 @@ func TestReplicasShareCalibration(t *testing.T) {
 	factors := func() (both [2]float64) {
 		for i, l := range all {
 			later(l, key)
-			l.refresh(t.Context(), key)
-			_, both[i] = l.adjust(key, compactor.Budget{Window: 1000}, true)
+			l.refresh(t.Context(), key, true)
+			both[i] = l.adjust(key, compactor.Budget{Window: 1000}, true).factor
 		}
 		return both
 	}
@@ -162,7 +163,7 @@ func TestAStoreThatFailsIsLeftAlone(t *testing.T) {
 	}
 	store.err = nil
 	later(all[0], key)
-	if learnedWindow(t, all[0], key); store.values[key] != "64000 0 1" {
+	if learnedWindow(t, all[0], key); store.values[key] != "64000 0 0 0 1" {
 		t.Errorf("when it is back it holds %q", store.values[key])
 	}
 }
@@ -177,49 +178,57 @@ func TestOnlyTheFirstStoreCounts(t *testing.T) {
 	}
 }
 
-// The store is asked where a request is large enough for what it knows to matter.
+// The store is asked where a request is large enough for what it knows to matter, and once in any case.
 func TestSmallRequestsDoNotWaitForTheStore(t *testing.T) {
 	store := &memoryOfLimits{values: map[[32]byte]string{}}
+	learned := NewLearned(time.Hour)
+	learned.ShareIn(store)
 	f := newFixture(t, &recorder{}, func(o *Options) {
 		plan := testPlan()
 		plan.RetryOnOverflow = true
 		o.Planner = testPlanner{plan}
-		o.Learned = NewLearned(time.Hour)
-		o.Learned.ShareIn(store)
+		o.Learned = learned
 		o.Tenant = func(_ http.Header, key string) string { return "tenant " + key }
 	})
-	post(t, f, toolLoop("model", 1, 10), nil)
-	f.accessLine(t, 0)
-	if store.looked != 0 {
-		t.Errorf("a small request asked %d times", store.looked)
+	key := newLearnedKey("tenant ", f.options.Upstream.String(), "model", testPlan().Counter.ID(), testPlan().Compactor.Budget)
+	send := func(steps, looked int, want action) {
+		t.Helper()
+		res, _ := post(t, f, toolLoop("model", steps, 400), nil)
+		if store.looked != looked {
+			t.Errorf("the store was asked %d times, want %d", store.looked, looked)
+		}
+		if got := res.Header.Get(headerAction); got != string(want) {
+			t.Errorf("a request with %d steps is %s, want %s", steps, got, want)
+		}
 	}
-	key := newLearnedKey("tenant ", f.options.Upstream.String(), "model", testPlan().Counter.ID(),
-		testPlan().Compactor.Budget)
-	store.values[key] = "0 300 1"
-	res, _ := post(t, f, toolLoop("model", 12, 400), nil)
-	f.accessLine(t, 1)
-	if store.looked != 1 {
-		t.Errorf("a large request asked %d times", store.looked)
+	send(1, 1, passed)
+	send(1, 1, passed)
+	send(18, 1, passed) // within a second of the first
+	later(learned, key)
+	store.values[key] = "0 1024 0 0 1"
+	send(18, 2, compacted)
+	if got := f.metric(t, "learned_limit_tokens", "model=rule"); got != 1024 {
+		t.Errorf("the learned limit is shown as %v", got)
 	}
-	if res.Header.Get(headerAction) != string(compacted) {
-		t.Errorf("the limit is not in force: %v", res.Header)
-	}
+	learned.known[key].looked = time.Now().Add(-time.Hour)
+	send(1, 2, passed)
+	send(18, 3, compacted)
 }
 
 func FuzzParseTaught(f *testing.F) {
-	for _, text := range []string{"64000 0 1", "0 300 1.25", "", "1 2", "9e9 1 1", "1 1 Inf", "0 0 0.7 5"} {
+	for _, text := range []string{"64000 0 0 0 1", "0 300 1.25", "", "1 2", "9e9 1 1", "1 1 Inf", "0 0 0.7 5"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := parseTaught([]byte(text))
+		got := parseTaught(text)
 		if got == (taught{}) {
 			return
 		}
-		if got.window < 0 || got.input < 0 || !(got.factor >= leastCalibration && got.factor <= mostCalibration) {
+		if got.window < 0 || got.input < 0 || got.assumed < 0 || !(got.factor >= leastCalibration && got.factor <= mostCalibration) {
 			t.Errorf("%q is read as %+v", text, got)
 		}
-		if again := parseTaught(got.text()); again != got {
-			t.Errorf("%+v is read again as %+v", got, again)
+		if got.text() != text {
+			t.Errorf("%+v is written as %q", got, got.text())
 		}
 	})
 }

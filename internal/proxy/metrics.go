@@ -62,6 +62,7 @@ type Metrics struct {
 	overflow    *prometheus.CounterVec
 	truncated   prometheus.Counter
 	calibration *prometheus.GaugeVec
+	limits      *prometheus.GaugeVec
 	plans       planMetrics
 	discoveries *prometheus.CounterVec
 	config      configMetrics
@@ -132,6 +133,8 @@ func NewMetrics(reg prometheus.Registerer, known Known) *Metrics {
 		"Requests that were too long for the model, by what became of them.", "model", "handled")
 	m.calibration = f.gauge("estimate_calibration_ratio",
 		"What the limits were last divided by, since the upstream counts so many times the estimate; 1 is as estimated.", "model")
+	m.limits = f.gauge("learned_limit_tokens",
+		"Hard limit that refusals by the upstream have left the newest request; 0 is not lowered.", "model")
 	m.truncated = f.NewCounter(prometheus.CounterOpts(opts("suspected_truncation_total",
 		"Accepted requests of which the upstream seems to have left out a part without a word.")))
 	m.plans.register(f)
@@ -213,6 +216,7 @@ func (m *Metrics) zero(known Known) {
 func (m *Metrics) zeroModel(model string, compactors []string) {
 	m.missed.WithLabelValues(model)
 	m.calibration.WithLabelValues(model).Set(1)
+	m.limits.WithLabelValues(model)
 	for _, handled := range []overflowHandling{overflowSeen, overflowRetried, overflowRefused} {
 		m.overflow.WithLabelValues(model, string(handled))
 	}
@@ -303,6 +307,15 @@ func (m *Metrics) observeOverflow(x *exchange) {
 	case x.overflowed, x.answer.Overflowed():
 		m.overflow.WithLabelValues(x.decision.rule, string(overflowSeen)).Inc()
 	}
+}
+
+// learnedLimit shows what was learned makes of the limits of a request.
+func (m *Metrics) learnedLimit(rule string, known adjustment) {
+	limit := 0
+	if known.lowered {
+		limit = known.budget.Limits(0).Hard
+	}
+	m.limits.WithLabelValues(rule).Set(float64(limit))
 }
 
 // observeChain counts what the chain did at the end of a conversation.

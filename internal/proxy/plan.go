@@ -34,6 +34,9 @@ type Plan struct {
 	Calibrate bool
 	// Compactor shortens conversations.
 	Compactor compactor.Plan
+	// Resize returns the compactor for a budget with other limits: what is a share of the window is one of the other. Nil keeps all
+	// but the budget.
+	Resize func(compactor.Budget) compactor.Plan
 	// Counter counts them.
 	Counter tokens.Counter
 	// MaxMessages is how many messages a chat request may hold before Messages cuts it, 0 for any number.
@@ -42,6 +45,18 @@ type Plan struct {
 	Messages compactor.Step
 	// Assumed stands for the summaries of a plan that only observes. Nil declines every one.
 	Assumed compactor.Summaries
+}
+
+// resized returns the plan for a budget with other limits.
+func (p Plan) resized(b compactor.Budget) Plan {
+	switch {
+	case b == p.Compactor.Budget:
+	case p.Resize == nil:
+		p.Compactor.Budget = b
+	default:
+		p.Compactor = p.Resize(b)
+	}
+	return p
 }
 
 // forDocument returns the plan for a request. The step about the number of messages is there only where there are so many: it

@@ -156,8 +156,11 @@ func (p *Proxy) shorten(ctx context.Context, x *exchange, o wire.Overflow) []byt
 	if estimate == 0 {
 		return nil
 	}
-	p.learned.refused(a.key, a.plan.Compactor.Budget, o, estimate, a.output)
-	p.learned.sync(ctx, a.key)
+	if learned, changed := p.learned.refused(a.key, a.plan.Compactor.Budget, o, estimate, a.output); changed {
+		p.logger.InfoContext(ctx, "the upstream refused a request that should have fitted; its limit is learned",
+			"model", refused.rule, "window_tokens", learned.window, "input_tokens", learned.input, "assumed_tokens", learned.assumed)
+		p.learned.sync(ctx, a.key)
+	}
 	x.decision = decision{rule: refused.rule, plan: refused.plan}
 	shorter, err := p.inspect(ctx, x, a.body, a.choice)
 	if err != nil || x.decision.after >= estimate {

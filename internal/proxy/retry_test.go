@@ -155,6 +155,36 @@ func TestWhatIsNotSentOnceMore(t *testing.T) {
 	}
 }
 
+// Asking for all of the window as output is a common mistake. No history is short enough for it, and none must suffer for it.
+func TestARequestForTooMuchOutputIsNotSentShorterAndTeachesNothing(t *testing.T) {
+	const wording = "'max_tokens' or 'max_completion_tokens' is too large: 4000. This model's maximum context length is 4000 tokens " +
+		"and your request has 1100 input tokens (4000 > 4000 - 1100)."
+	u := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"max_tokens":4000`) {
+			says(400, `{"error":{"message":"`+wording+`","code":400}}`)(w, r)
+		}
+	})
+	f := newFixture(t, u, configured(retrying))
+	greedy := strings.Replace(toolLoop("model", 7, 400), `"model":"model"`, `"model":"model","max_tokens":4000`, 1)
+	modest := toolLoop("model", 18, 400)
+	for i := range 3 {
+		res, _ := post(t, f, greedy, nil)
+		if res.StatusCode != http.StatusBadRequest || res.Header.Get(headerRetried) != "" {
+			t.Errorf("round %d: status %d, %v", i, res.StatusCode, res.Header)
+		}
+		res, _ = post(t, f, modest, nil)
+		if res.StatusCode != http.StatusOK || res.Header.Get(headerAction) != string(passed) {
+			t.Errorf("round %d: then a request that fits gets status %d, %v", i, res.StatusCode, res.Header)
+		}
+	}
+	if got := f.metric(t, "learned_limit_tokens", "model=rule"); got != 0 {
+		t.Errorf("a limit of %v was learned", got)
+	}
+	if strings.Contains(f.log.String(), "is learned") {
+		t.Error("the log says that a limit was learned")
+	}
+}
+
 // What a server holds does not show in the body, so a refusal of a few words says nothing of the limit.
 func TestNothingIsLearnedFromAHistoryThatTheServerHolds(t *testing.T) {
 	upstream := &narrow{refuse: says(400, `{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded"}}`)}

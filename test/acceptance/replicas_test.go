@@ -2,12 +2,14 @@ package acceptance
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // balancer hands requests to replicas in turn, and to the next one where a replica cannot be reached.
@@ -93,12 +95,22 @@ func dieServing(t *testing.T, s *session, victim *process, raw []byte) {
 	t.Helper()
 	series := `compactproxy_in_flight_requests`
 	for range 3 {
+		// The request before may still be on the books, and must not be taken for this one.
+		eventually(t, 30*time.Second, func() error {
+			if n := victim.metric(t, series); n > 0 {
+				return fmt.Errorf("the replica still serves %v requests", n)
+			}
+			return nil
+		})
 		var killed atomic.Bool
 		x, err := s.send(raw, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if victim.metric(t, series) > 0 {
 				killed.Store(true)
 				victim.kill(t)
-				<-r.Context().Done()
+				select {
+				case <-r.Context().Done():
+				case <-time.After(10 * time.Second): // another replica has it, which the client's answer shows
+				}
 				return
 			}
 			answerOK(w, r)
