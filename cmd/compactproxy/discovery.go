@@ -21,14 +21,21 @@ import (
 const (
 	// firstLook is how long a start waits for what the upstream says, so that the first requests are planned like the later ones.
 	firstLook = 2 * time.Second
+	// shortestPause is from one look to the next where there is reason to look before the interval is over.
+	shortestPause = time.Second
 	// mostDiscovered bounds the models that are remembered. An upstream with more is not remembered from one look to the next.
 	mostDiscovered = 4096
+	// leastWindow is the smallest window in tokens that is believed: no agent can work in a smaller one.
+	leastWindow = 256
 )
 
 // upstreamModels is what the upstream says of its models. It is safe for concurrent use. Nil says nothing.
 type upstreamModels struct {
 	models atomic.Pointer[map[string]tokens.Model] // by their names in lower case
+	missed chan struct{}                           // has an element when there is reason for a look
 }
+
+func newUpstreamModels() *upstreamModels { return &upstreamModels{missed: make(chan struct{}, 1)} }
 
 // lookup returns the limits of the model with exactly that name, in any case: what a server serves has the name that it is asked by,
 // unless it serves one model under any name.
@@ -41,6 +48,17 @@ func (u *upstreamModels) lookup(name string) (tokens.Model, bool) {
 	return model, ok
 }
 
+// miss asks for a look: a server may have loaded a model since.
+func (u *upstreamModels) miss() {
+	if u == nil {
+		return
+	}
+	select {
+	case u.missed <- struct{}{}:
+	default:
+	}
+}
+
 func (u *upstreamModels) all() map[string]tokens.Model {
 	if u == nil {
 		return nil
@@ -51,16 +69,30 @@ func (u *upstreamModels) all() map[string]tokens.Model {
 	return nil
 }
 
-// add takes what a look has found, and reports whether that is new. What a look does not find stays as it was: a server says
-// nothing of models that it has not loaded. Only one goroutine at a time may call it.
+// add takes what a look has found, and reports whether that is new. What a look does not find stays as it was, since a server says
+// nothing of models that it has not loaded; but it no longer serves any name when it does not say so. Only one goroutine at a time may
+// call it.
 func (u *upstreamModels) add(found []wire.ModelLimits) (changed bool) {
-	before := u.all()
-	after := maps.Clone(before)
-	if after == nil || len(before)+len(found) > mostDiscovered {
-		after = make(map[string]tokens.Model, len(found))
-	}
+	latest := make(map[string]tokens.Model, len(found))
 	for _, limits := range found {
-		after[strings.ToLower(limits.Name)] = modelOf(limits)
+		name, model := strings.ToLower(limits.Name), modelOf(limits)
+		if have, twice := latest[name]; model.Window >= leastWindow && (!twice || model.Window < have.Window) {
+			latest[name] = model
+		}
+	}
+	before, after := u.all(), latest
+	if len(latest) > 0 {
+		after = maps.Clone(before)
+		delete(after, wire.AnyModel)
+		if after == nil {
+			after = make(map[string]tokens.Model, len(latest))
+		}
+		maps.Copy(after, latest)
+		if len(after) > mostDiscovered {
+			after = latest
+		}
+	} else {
+		after = before
 	}
 	u.models.Store(&after)
 	return !maps.Equal(before, after)
@@ -76,7 +108,7 @@ func modelOf(limits wire.ModelLimits) tokens.Model {
 
 // discovery asks an upstream for its models again and again, until it is stopped. Generations with the same upstream share it.
 type discovery struct {
-	upstreamModels
+	*upstreamModels
 
 	discoverer *remote.Discoverer
 	upstream   config.Upstream
@@ -86,13 +118,15 @@ type discovery struct {
 	logger     *slog.Logger
 
 	changed atomic.Pointer[func()] // what to do when the upstream says something new
+	hurry   chan struct{}          // has an element when somebody wants a look at once
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
-	failing bool // of the last look, which the log has said
+	last    proxy.DiscoveryOutcome
 }
 
-// newDiscovery returns a discovery that has looked once. It returns nil where the configuration wants none.
-func newDiscovery(cfg config.Upstream, key string, transport http.RoundTripper, shared *shared) (*discovery, error) {
+// newDiscovery returns a discovery that has looked once. It returns nil where the configuration wants none. What a discovery before
+// has learned of the same upstream stays.
+func newDiscovery(cfg config.Upstream, key string, transport http.RoundTripper, shared *shared, before *discovery) (*discovery, error) {
 	if !cfg.Discover {
 		return nil, nil //nolint:nilnil // nothing to discover is no error
 	}
@@ -101,7 +135,12 @@ func newDiscovery(cfg config.Upstream, key string, transport http.RoundTripper, 
 		return nil, err
 	}
 	d := &discovery{
-		discoverer: discoverer, upstream: cfg, key: key, transport: transport, metrics: shared.metrics, logger: shared.logger,
+		upstreamModels: newUpstreamModels(),
+		discoverer:     discoverer, upstream: cfg, key: key, transport: transport, metrics: shared.metrics, logger: shared.logger,
+		hurry: make(chan struct{}, 1),
+	}
+	if before != nil && before.upstream.BaseURL == cfg.BaseURL {
+		d.models.Store(before.models.Load())
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	d.stop = stop
@@ -120,37 +159,83 @@ func newDiscoverer(cfg config.Upstream, key string, transport http.RoundTripper)
 	return remote.NewDiscoverer(options)
 }
 
+// run looks once in an interval, and before that where the upstream told nothing, or a request names a model that it did not tell of:
+// it may be starting, or may have loaded the model. Such looks are further and further apart as long as they find nothing new.
 func (d *discovery) run(ctx context.Context) {
-	ticker := time.NewTicker(d.upstream.DiscoverInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			d.look(ctx)
+	pause := shortestPause
+	for d.wait(ctx, pause) {
+		if d.look(ctx) {
+			pause = shortestPause
+		} else {
+			pause = min(2*pause, d.upstream.DiscoverInterval)
 		}
 	}
 }
 
-// look asks once. What was known stays when that fails.
-func (d *discovery) look(ctx context.Context) {
-	found, err := d.discoverer.Discover(ctx)
-	d.metrics.Discovery(outcomeOf(found, err))
-	if err != nil {
-		if !d.failing {
-			d.logger.Warn("the upstream did not say how large the windows of its models are; what was known stays", "error", err)
+// wait returns when it is time for a look, or false when there will be none. Before the pause is over only somebody in a hurry has one.
+func (d *discovery) wait(ctx context.Context, pause time.Duration) bool {
+	pause = min(pause, d.upstream.DiscoverInterval)
+	for _, stage := range []struct {
+		lasts time.Duration
+		early <-chan struct{}
+	}{{pause, nil}, {d.upstream.DiscoverInterval - pause, d.missed}} {
+		timer := time.NewTimer(stage.lasts)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return false
+		case <-d.hurry:
+			return true
+		case <-stage.early:
+			return true
+		case <-timer.C:
 		}
-		d.failing = true
+	}
+	return true
+}
+
+// now has the upstream asked at once, in the background.
+func (d *discovery) now() {
+	if d == nil {
 		return
 	}
-	d.failing = false
-	if !d.add(found) {
-		return
+	select {
+	case d.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// look asks once, and reports whether the upstream said something new. What was known stays when it says nothing.
+func (d *discovery) look(ctx context.Context) (changed bool) {
+	found, err := d.discoverer.Discover(ctx)
+	outcome := outcomeOf(found, err)
+	d.metrics.Discovery(outcome)
+	if outcome != d.last {
+		d.log(outcome, err)
+	}
+	d.last = outcome
+	if outcome != proxy.DiscoveryFound {
+		d.miss() // it may be starting
+		return false
+	}
+	if changed = d.add(found); !changed {
+		return false
 	}
 	d.logger.Info("the upstream says how large the windows of its models are", "models", len(found))
 	if changed := d.changed.Load(); changed != nil {
 		(*changed)()
+	}
+	return true
+}
+
+// log says what is not as it should be.
+func (d *discovery) log(outcome proxy.DiscoveryOutcome, err error) {
+	known := len(d.all())
+	switch outcome {
+	case proxy.DiscoveryFailed:
+		d.logger.Warn("the upstream does not say how large the windows of its models are; it is asked again", "known", known, "error", err)
+	case proxy.DiscoveryEmpty:
+		d.logger.Warn("the upstream has a list of models and says nothing of their windows; it is asked again", "known", known)
 	}
 }
 
@@ -193,7 +278,7 @@ func (p *plans) discover(ctx context.Context, cfg config.Upstream, secrets crede
 	if err != nil {
 		return fmt.Errorf("asking the upstream: %w", err)
 	}
-	p.rules.served = &upstreamModels{}
+	p.rules.served = newUpstreamModels()
 	p.rules.served.add(found)
 	return nil
 }

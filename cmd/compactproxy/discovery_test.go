@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/compactproxy/compactproxy/internal/config"
 	"github.com/compactproxy/compactproxy/internal/tokens"
 	"github.com/compactproxy/compactproxy/internal/wire"
 )
@@ -44,7 +46,12 @@ func newTellingUpstream(t *testing.T, window int64) *tellingUpstream {
 // service returns a service that discovers, and never listens.
 func discoveringService(t *testing.T, u *tellingUpstream, log io.Writer) (*service, *reloader) {
 	t.Helper()
-	load, _ := loadFile(t, "upstream: {base_url: "+u.URL+", api_key: key, discover: true, discover_interval: 1s}\nadmin: {listen: ''}")
+	return discoveringServiceEvery(t, u, log, "1s")
+}
+
+func discoveringServiceEvery(t *testing.T, u *tellingUpstream, log io.Writer, interval string) (*service, *reloader) {
+	t.Helper()
+	load, _ := loadFile(t, "upstream: {base_url: "+u.URL+", api_key: key, discover: true, discover_interval: "+interval+"}\nadmin: {listen: ''}")
 	r := &reloader{load: load}
 	cfg, err := r.first()
 	if err != nil {
@@ -103,7 +110,7 @@ func TestTheUpstreamIsAskedAgainAndAgain(t *testing.T) {
 	if got := s.window("mine"); got != 5000 {
 		t.Errorf("after a look that failed the window is %d", got)
 	}
-	if n := strings.Count(log.String(), "did not say how large"); n != 1 {
+	if n := strings.Count(log.String(), "does not say how large"); n != 1 {
 		t.Errorf("the log says %d times that it fails", n)
 	}
 	u.window.Store(7000)
@@ -175,46 +182,103 @@ func TestAnUpstreamThatHangsDelaysTheStartAndNothingElse(t *testing.T) {
 }
 
 func TestWhatLooksAddUpTo(t *testing.T) {
-	u := &upstreamModels{}
+	u := newUpstreamModels()
 	if _, ok := (*upstreamModels)(nil).lookup("a"); ok {
 		t.Error("nobody knows a model")
 	}
+	many := make([]wire.ModelLimits, mostDiscovered)
+	for i := range many {
+		many[i] = wire.ModelLimits{Name: fmt.Sprint("m", i), Window: 1000}
+	}
 	for _, look := range []struct {
-		name    string
-		found   []wire.ModelLimits
-		changed bool
-		want    int
+		name       string
+		found      []wire.ModelLimits
+		changed    bool
+		a, anyName int
 	}{
-		{"nothing", nil, false, 0},
-		{"a model", []wire.ModelLimits{{Name: "A", Window: 9}}, true, 9},
-		{"the same again", []wire.ModelLimits{{Name: "A", Window: 9}}, false, 9},
-		{"another", []wire.ModelLimits{{Name: "b", Window: 1}}, true, 9},
-		{"nothing any more", nil, false, 9},
-		{"an input limit only", []wire.ModelLimits{{Name: "a", MaxInput: 7}}, true, 7},
-		{"too many to keep what was", make([]wire.ModelLimits, mostDiscovered), true, 0},
+		{"nothing", nil, false, 0, 0},
+		{"a model", []wire.ModelLimits{{Name: "A", Window: 9000}}, true, 9000, 0},
+		{"the same again", []wire.ModelLimits{{Name: "A", Window: 9000}}, false, 9000, 0},
+		{"another", []wire.ModelLimits{{Name: "b", Window: 1000}}, true, 9000, 0},
+		{"nothing any more", nil, false, 9000, 0},
+		{"an input limit only", []wire.ModelLimits{{Name: "a", MaxInput: 7000}}, true, 7000, 0},
+		{"a window for no agent", []wire.ModelLimits{{Name: "a", Window: 16}}, false, 7000, 0},
+		{"names that differ in their case", []wire.ModelLimits{{Name: "a", Window: 3000}, {Name: "A", Window: 4000}}, true, 3000, 0},
+		{"any name", []wire.ModelLimits{{Name: wire.AnyModel, Window: 5000}}, true, 3000, 5000},
+		{"any name no more", []wire.ModelLimits{{Name: "b", Window: 1000}}, true, 3000, 0},
+		{"half of what can be kept", many[:mostDiscovered/2+10], true, 3000, 0},
+		{"the same half", many[:mostDiscovered/2+10], false, 3000, 0},
+		{"too many to keep what was", many, true, 0, 0},
 	} {
-		for i := range look.found {
-			if look.found[i].Name == "" {
-				look.found[i] = wire.ModelLimits{Name: fmt.Sprint("m", i), Window: 1}
-			}
-		}
 		if changed := u.add(look.found); changed != look.changed {
 			t.Errorf("%s: changed is %v", look.name, changed)
 		}
-		if got, _ := u.lookup(" a "); got.Window != look.want {
+		if got, _ := u.lookup(" a "); got.Window != look.a {
 			t.Errorf("%s: the window of a is %d", look.name, got.Window)
 		}
-	}
-	u.models.Store(nil)
-	u.add([]wire.ModelLimits{{Name: "a", Window: 2}, {Name: wire.AnyModel, Window: 3}})
-	for name, want := range map[string]int{"a": 2, "whatever": 3, "": 3} {
-		if got, _ := u.lookup(name); got.Window != want {
-			t.Errorf("the window of %q is %d, want %d", name, got.Window, want)
+		if got, _ := u.lookup("whatever"); got.Window != look.anyName {
+			t.Errorf("%s: the window of whatever else is %d", look.name, got.Window)
 		}
 	}
 	if got := modelOf(wire.ModelLimits{Window: 10, MaxInput: 8, MaxOutput: 4}); got != (tokens.Model{Window: 10, MaxInput: 8, MaxOutput: 4}) {
 		t.Errorf("limits are mixed up: %+v", got)
 	}
+}
+
+// A server that starts beside the proxy, or loads a model later, is not left alone for a whole interval.
+func TestThereIsReasonToLookBeforeTheIntervalIsOver(t *testing.T) {
+	u := newTellingUpstream(t, 0)
+	s, r := discoveringServiceEvery(t, u, io.Discard, "1h")
+	if s.window("mine") != 0 {
+		t.Fatal("it is known from the start")
+	}
+	u.window.Store(5000)
+	soon(t, "a server that has started is known", func() bool { return s.generation.get().discovery.all()["mine"].Window == 5000 })
+	asked := u.asked.Load()
+	s.window("mine") // as long as all models are known there is no reason
+	time.Sleep(2500 * time.Millisecond)
+	if u.asked.Load() != asked {
+		t.Error("it is asked without a reason")
+	}
+	u.window.Store(6000)
+	s.window("unknown")
+	soon(t, "a model that is not known is a reason", func() bool { return s.window("mine") == 6000 })
+	u.window.Store(7000)
+	s.generation.get().discovery.now()
+	soon(t, "a hurry is one", func() bool { return s.window("mine") == 7000 })
+	// Another interval makes another discovery, which knows what the one before knew.
+	u.window.Store(0)
+	cfg, err := r.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Upstream.DiscoverInterval = 2 * time.Hour
+	before := s.generation.get().discovery
+	if err := s.replace(cfg.Config); err != nil {
+		t.Fatal(err)
+	}
+	if s.generation.get().discovery == before || s.window("mine") != 7000 {
+		t.Error("a reload has forgotten what was known")
+	}
+}
+
+func TestLooksThatFindNothingNewAreFurtherAndFurtherApart(t *testing.T) {
+	d := &discovery{upstreamModels: newUpstreamModels(), hurry: make(chan struct{}, 1), upstream: config.Upstream{DiscoverInterval: time.Hour}}
+	d.miss()
+	if started := time.Now(); !d.wait(t.Context(), 50*time.Millisecond) || time.Since(started) < 50*time.Millisecond {
+		t.Error("a miss does not wait for the pause")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if d.wait(ctx, time.Hour) {
+		t.Error("it goes on when it is to end")
+	}
+	d.now()
+	d.now()
+	if !d.wait(t.Context(), time.Hour) {
+		t.Error("a hurry is not minded")
+	}
+	(*discovery)(nil).now()
 }
 
 func TestCheckAsksTheUpstreamWhenItIsTold(t *testing.T) {

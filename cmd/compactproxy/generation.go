@@ -53,7 +53,7 @@ func newShared(ttl time.Duration, logger *slog.Logger) (*shared, error) {
 	}, nil
 }
 
-// openStore returns the store of summaries. Only the first call opens it: a file can be opened once, and what is in memory is
+// openStore returns the store of summaries and learned limits. Only the first call opens it: a file can be opened once, and what is in memory is
 // to stay.
 func (s *shared) openStore(cfg config.Store) (*store.Tiered, error) {
 	if s.store == nil {
@@ -104,6 +104,9 @@ func newGeneration(cfg config.Config, shared *shared, before *generation) (g *ge
 	g = &generation{config: cfg, plans: newPlans(cfg, file, shared.library)}
 	defer func() { g, err = g.orNothing(err, before) }()
 	g.plans.used = shared.metrics.UsePlan
+	for _, warning := range g.plans.rules.warnings() {
+		shared.logger.Warn(warning)
+	}
 	secrets, err := readCredentials(cfg, g.plans.summarize())
 	if err != nil {
 		return g, err
@@ -129,6 +132,7 @@ func newGeneration(cfg config.Config, shared *shared, before *generation) (g *ge
 		Logger:                shared.logger,
 	}
 	options.Tenant = func(client http.Header, key string) string { return tenantOf(cfg.Store, client, key) }
+	shared.learned.Keep(cfg.Store.TTL)
 	if err := shared.shareLimits(cfg.Store, g.plans); err != nil {
 		return g, err
 	}
@@ -160,13 +164,17 @@ func (g *generation) orNothing(err error, before *generation) (*generation, erro
 
 // discover asks the upstream for its models, or goes on with what the generation before does about that.
 func (g *generation) discover(before *generation, key string, shared *shared) (err error) {
-	if before != nil && before.discovery.alike(g.config.Upstream, key, g.transport.Transport) {
-		g.discovery = before.discovery
-	} else if g.discovery, err = newDiscovery(g.config.Upstream, key, g.transport.Transport, shared); err != nil {
+	var old *discovery
+	if before != nil {
+		old = before.discovery
+	}
+	if old.alike(g.config.Upstream, key, g.transport.Transport) {
+		g.discovery = old
+	} else if g.discovery, err = newDiscovery(g.config.Upstream, key, g.transport.Transport, shared, old); err != nil {
 		return fmt.Errorf("upstream.base_url: %w", err)
 	}
 	if g.discovery != nil {
-		g.plans.rules.served = &g.discovery.upstreamModels
+		g.plans.rules.served = g.discovery.upstreamModels
 	}
 	g.changed = func() {
 		shared.metrics.Know(g.plans.known(readBuild()))
@@ -227,7 +235,12 @@ func (gs *generations) put(next *generation) {
 	gs.current = next
 	gs.mu.Unlock()
 	if next.discovery != nil {
-		next.discovery.changed.Store(&next.changed)
+		changed := func() {
+			if gs.get() == next {
+				next.changed()
+			}
+		}
+		next.discovery.changed.Store(&changed)
 	}
 	if before == nil {
 		return

@@ -34,8 +34,11 @@ func readModels(cfg config.Config) (*tokens.Table, error) {
 	return table, nil
 }
 
-// readBounded reads a file that has at most so many bytes.
+// readBounded reads a file that has at most so many bytes. It waits for nobody who might write into a pipe.
 func readBounded(name string, most int64) (content []byte, err error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no file", name)
+	}
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err

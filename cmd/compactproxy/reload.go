@@ -70,6 +70,7 @@ func (r *reloader) run(ctx context.Context, s *service, level *slog.LevelVar) {
 			return
 		case <-hangup:
 			r.reload(ctx, s, level)
+			s.generation.get().discovery.now()
 		case <-ticker.C:
 			if r.changed() {
 				r.reload(ctx, s, level)
@@ -222,7 +223,7 @@ const mostDigested = 1 << 20
 func look(files []string) snapshot {
 	s := make(snapshot, len(files))
 	for i, name := range files {
-		if info, err := os.Stat(name); err == nil && info.Size() > mostDigested {
+		if info, err := os.Stat(name); err == nil && (info.Size() > mostDigested || !info.Mode().IsRegular()) {
 			s[i] = fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 			continue
 		}

@@ -72,7 +72,11 @@ func (r rules) find(model string) (rule, bool) {
 			break
 		}
 	}
-	return r.otherwise(found), found.window > 0 || r.defaultWindow > 0
+	found = r.otherwise(found)
+	if found.source != fromUpstream && found.source != fromConfiguration {
+		r.served.miss()
+	}
+	return found, found.window > 0
 }
 
 // known returns what is known of a model that is not configured, and the size of the input, in tokens, from which on it is dearer.
@@ -102,14 +106,17 @@ func (r rule) limited(limits tokens.Model, by source, name string) rule {
 	return r
 }
 
-// otherwise gives a rule without a window the default one.
+// otherwise gives a rule without a window the default one, or else what the operator says of its input.
 func (r rules) otherwise(found rule) rule {
 	if found.window > 0 {
 		return found
 	}
-	found.name, found.maxInput = cmp.Or(found.name, otherModels), 0
-	if r.defaultWindow > 0 {
+	found.name = cmp.Or(found.name, otherModels)
+	switch {
+	case r.defaultWindow > 0:
 		found.window, found.source = r.defaultWindow, fromDefault
+	case found.maxInput > 0:
+		found.window, found.source = found.maxInput, fromConfiguration
 	}
 	return found
 }

@@ -137,7 +137,7 @@ func TestWhatKnowsAModelBestDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	models := &upstreamModels{}
+	models := newUpstreamModels()
 	models.models.Store(&map[string]tokens.Model{"org/llama-3.1-8b": {Window: 16384}, "hidden": {Window: 9000, MaxInput: 8000}})
 	r := rules{
 		models: []config.Model{
@@ -145,6 +145,7 @@ func TestWhatKnowsAModelBestDecides(t *testing.T) {
 			{Match: "grok*", PreferBelow: config.PreferBelow{PriceTier: true}},
 			{Match: "hidden", PreferBelow: config.PreferBelow{Tokens: 5000}},
 			{Match: "o3", PreferBelow: config.PreferBelow{PriceTier: true}},
+			{Match: "capped", MaxInputTokens: new(50_000)},
 		},
 		file: file, served: models, table: tokens.NewTable(),
 	}
@@ -162,11 +163,22 @@ func TestWhatKnowsAModelBestDecides(t *testing.T) {
 		// The upstream knows its models by exactly their names.
 		"Org/Llama-3.1-8B":    {name: "llama-3.1", source: fromUpstream, family: "llama-3.1", window: 16384, encoding: "o200k_base"},
 		"org/llama-3.1-8b-v2": {name: "llama-3.1", source: fromBuiltIn, family: "llama-3.1", window: 131072, encoding: "o200k_base"},
-		"hidden":              {name: "hidden", source: fromUpstream, window: 9000, maxInput: 8000, preferBelow: 5000},
+		// An input limit is better than nothing.
+		"capped": {name: "capped", source: fromConfiguration, window: 50_000, maxInput: 50_000},
+		"hidden": {name: "hidden", source: fromUpstream, window: 9000, maxInput: 8000, preferBelow: 5000},
 	} {
 		got, ok := r.find(model)
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(rule{})); !ok || diff != "" {
 			t.Errorf("%s (-want +got):\n%s", model, diff)
+		}
+	}
+	r.defaultWindow = 100_000
+	for model, want := range map[string]rule{
+		"capped":  {name: "capped", source: fromDefault, window: 100_000, maxInput: 50_000},
+		"nothing": {name: otherModels, source: fromDefault, window: 100_000},
+	} {
+		if got, ok := r.find(model); !ok || got != want {
+			t.Errorf("%s with a default window is %+v", model, got)
 		}
 	}
 	want := []string{"models[3].prefer_below: no price tier of o3 is known, so it says nothing; name the size in tokens"}

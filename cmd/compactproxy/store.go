@@ -8,7 +8,7 @@ import (
 	"github.com/compactproxy/compactproxy/internal/store"
 )
 
-// newStore opens the store of summaries. A server that does not answer is no error: the memory stands in until it does. A
+// newStore opens the store. A server that does not answer is no error: the memory stands in until it does. A
 // damaged file was moved aside, which the log says.
 func newStore(cfg config.Store, logger *slog.Logger, observe func(store.Operation, store.Outcome, error)) (*store.Tiered, error) {
 	limits := store.Limits{MaxBytes: cfg.MaxBytes, TTL: cfg.TTL}

@@ -42,7 +42,7 @@ func newSummaryMetrics(f factory) summaryMetrics {
 		waited: f.NewHistogram(histogramOpts("summarizer_wait_seconds",
 			"Time that a request spent on getting a summary, or on going without.", buckets(0.001, 2, 17))),
 		store: f.counter("store_operations_total",
-			"Operations of the store of summaries, by what came of them.", "op", "outcome"),
+			"Operations of the store of summaries and learned limits, by what came of them.", "op", "outcome"),
 	}
 }
 

@@ -116,7 +116,7 @@ func (c catalog) addLiteLLM(name string, value json.RawMessage) {
 		return
 	}
 	model := Model{Window: int(m.MaxInput), MaxOutput: int(m.MaxOutput)}
-	if known, _, _ := c.builtIn.Lookup(name); known.MaxInput == model.Window {
+	if known, _, _ := c.builtIn.Lookup(name); known.MaxInput > 0 && known.MaxInput == model.Window {
 		model.Window, model.MaxInput = known.Window, known.MaxInput
 	}
 	for member, price := range members {
@@ -143,7 +143,7 @@ func tierIn(member string) int {
 // keep takes what is said of a model.
 func (c catalog) keep(name string, model Model, ours bool) {
 	name = cleanName(name)
-	if model.Window == 0 || name == "" {
+	if model.Window < leastWindow || name == "" {
 		return
 	}
 	if model.MaxInput >= model.Window {
@@ -200,8 +200,11 @@ func least(a, b int) int {
 	return a
 }
 
-// mostLimit is the largest limit in tokens that is believed.
-const mostLimit = 100_000_000
+// The limits in tokens that are believed: no agent can work in a smaller window.
+const (
+	leastWindow = 256
+	mostLimit   = 100_000_000
+)
 
 // limit is a number of tokens in a file, 0 where something else stands there.
 type limit int

@@ -45,6 +45,8 @@ func TestReadTable(t *testing.T) {
 		{"the provider is by its name", "litellm.json", "api.openai.com", "gpt-4o", Model{Window: 128_000, MaxOutput: 16_384}},
 		{"or another one by its", "litellm.json", "mine.azure.example", "azure/gpt-4o", Model{Window: 64_000, MaxOutput: 8192}},
 		{"the tier is in the name of a price", "litellm.json", "", "gemini-9-pro", Model{Window: 1_048_576, MaxOutput: 65_536, PriceTier: 200_000}},
+		{"no limit is not the table's", "litellm.json", "", "o3-weird", Model{}},
+		{"a window for no agent is none", "litellm.json", "", "tiny", Model{}},
 		{"an output limit is no window", "litellm.json", "", "legacy", Model{}},
 		{"what writes no text is left out", "litellm.json", "", "text-embedding-9", Model{}},
 		{"the description of the format is no model", "litellm.json", "", "sample_spec", Model{}},
@@ -95,7 +97,7 @@ func FuzzReadTable(f *testing.F) {
 			return
 		}
 		for name, m := range table.prefixes {
-			if m.Window < 1 || m.Window > mostLimit || m.MaxInput < 0 || m.MaxInput >= m.Window || m.MaxOutput < 0 || m.MaxOutput > m.Window ||
+			if m.Window < leastWindow || m.Window > mostLimit || m.MaxInput < 0 || m.MaxInput >= m.Window || m.MaxOutput < 0 || m.MaxOutput > m.Window ||
 				m.PriceTier < 0 || m.PriceTier > mostLimit {
 				t.Errorf("strange limits: %+v", m)
 			}

@@ -123,6 +123,7 @@ func TestModelLists(t *testing.T) {
 			"an adapter has the limits of its model, wherever that stands", `[{"id":"b","parent":"a"},{"id":"a","max_model_len":8},{"id":"c","parent":"x"},{"id":"d","parent":"d"}]`,
 			[]ModelLimits{{Name: "b", Window: 8}, {Name: "a", Window: 8}, {Name: "c"}, {Name: "d"}},
 		},
+		{"no list is about any model", `[{"id":"*","context_length":8},{"id":"a","context_length":9}]`, []ModelLimits{{Name: "a", Window: 9}}},
 		{"names are unescaped", `[{"id":"a\u002fb"}]`, []ModelLimits{{Name: "a/b"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -35,6 +35,9 @@ func ReadModelList(body []byte) ([]ModelLimits, error) {
 	parents := map[string]string{}
 	for _, element := range data {
 		m := readListedModel(element)
+		if m.ID == AnyModel { // no server's list says that
+			continue
+		}
 		parents[m.ID] = m.Parent
 		set.add(m.limits())
 	}

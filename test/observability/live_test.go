@@ -24,6 +24,7 @@ var zeros = map[string]string{
 	"compactproxy_in_flight_requests 1":              "all requests have ended",
 	"compactproxy_reasoning_dropped_total 1":         "as above",
 	"compactproxy_pinned_expired_total 1":            "as above",
+	"compactproxy_learned_limit_tokens 1":            "the demo names the upstream's real windows",
 	"compactproxy_suspected_truncation_total 1":      "no upstream of the test cuts without a word",
 }
 
