@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/compactproxy/compactproxy/internal/config"
 	"github.com/compactproxy/compactproxy/internal/proxy"
 	"github.com/compactproxy/compactproxy/internal/remote"
-	"github.com/compactproxy/compactproxy/internal/tokens"
 	"github.com/compactproxy/compactproxy/internal/wire"
 )
 
@@ -23,88 +20,7 @@ const (
 	firstLook = 2 * time.Second
 	// shortestPause is from one look to the next where there is reason to look before the interval is over.
 	shortestPause = time.Second
-	// mostDiscovered bounds the models that are remembered. An upstream with more is not remembered from one look to the next.
-	mostDiscovered = 4096
-	// leastWindow is the smallest window in tokens that is believed: no agent can work in a smaller one.
-	leastWindow = 256
 )
-
-// upstreamModels is what the upstream says of its models. It is safe for concurrent use. Nil says nothing.
-type upstreamModels struct {
-	models atomic.Pointer[map[string]tokens.Model] // by their names in lower case
-	missed chan struct{}                           // has an element when there is reason for a look
-}
-
-func newUpstreamModels() *upstreamModels { return &upstreamModels{missed: make(chan struct{}, 1)} }
-
-// lookup returns the limits of the model with exactly that name, in any case: what a server serves has the name that it is asked by,
-// unless it serves one model under any name.
-func (u *upstreamModels) lookup(name string) (tokens.Model, bool) {
-	models := u.all()
-	model, ok := models[strings.ToLower(strings.TrimSpace(name))]
-	if !ok {
-		model, ok = models[wire.AnyModel]
-	}
-	return model, ok
-}
-
-// miss asks for a look: a server may have loaded a model since.
-func (u *upstreamModels) miss() {
-	if u == nil {
-		return
-	}
-	select {
-	case u.missed <- struct{}{}:
-	default:
-	}
-}
-
-func (u *upstreamModels) all() map[string]tokens.Model {
-	if u == nil {
-		return nil
-	}
-	if models := u.models.Load(); models != nil {
-		return *models
-	}
-	return nil
-}
-
-// add takes what a look has found, and reports whether that is new. What a look does not find stays as it was, since a server says
-// nothing of models that it has not loaded; but it no longer serves any name when it does not say so. Only one goroutine at a time may
-// call it.
-func (u *upstreamModels) add(found []wire.ModelLimits) (changed bool) {
-	latest := make(map[string]tokens.Model, len(found))
-	for _, limits := range found {
-		name, model := strings.ToLower(limits.Name), modelOf(limits)
-		if have, twice := latest[name]; model.Window >= leastWindow && (!twice || model.Window < have.Window) {
-			latest[name] = model
-		}
-	}
-	before, after := u.all(), latest
-	if len(latest) > 0 {
-		after = maps.Clone(before)
-		delete(after, wire.AnyModel)
-		if after == nil {
-			after = make(map[string]tokens.Model, len(latest))
-		}
-		maps.Copy(after, latest)
-		if len(after) > mostDiscovered {
-			after = latest
-		}
-	} else {
-		after = before
-	}
-	u.models.Store(&after)
-	return !maps.Equal(before, after)
-}
-
-// modelOf returns the limits as those of a model. One that has an input limit only has no larger window that anybody knows of.
-func modelOf(limits wire.ModelLimits) tokens.Model {
-	if limits.Window == 0 {
-		return tokens.Model{Window: limits.MaxInput, MaxOutput: limits.MaxOutput}
-	}
-	return tokens.Model{Window: limits.Window, MaxInput: limits.MaxInput, MaxOutput: limits.MaxOutput}
-}
 
 // discovery asks an upstream for its models again and again, until it is stopped. Generations with the same upstream share it.
 type discovery struct {
