@@ -57,11 +57,16 @@ func (r *reloader) next() (configuration, error) {
 	}
 }
 
-// run reloads until ctx is done.
-func (r *reloader) run(ctx context.Context, s *service, level *slog.LevelVar) {
+// hangups returns the signals that ask for a reload. From then on they no longer end the process, so it is to be called before anybody
+// can know of it. The stop gives them back.
+func hangups() (signals <-chan os.Signal, stop func()) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+	return hangup, func() { signal.Stop(hangup) }
+}
+
+// run reloads until ctx is done.
+func (r *reloader) run(ctx context.Context, s *service, hangup <-chan os.Signal, level *slog.LevelVar) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {

@@ -18,6 +18,8 @@ func runServe(ctx context.Context, env environment) error {
 	if err := flags.parse(env); err != nil {
 		return err
 	}
+	hangup, ignore := hangups()
+	defer ignore()
 	reloader := &reloader{load: func() (configuration, error) { return flags.load(env) }}
 	cfg, err := reloader.first()
 	if err != nil {
@@ -39,7 +41,7 @@ func runServe(ctx context.Context, env environment) error {
 		"upstream", cfg.Upstream.BaseURL, "configuration", cfg.source, "version", readBuild().version)
 	serving, drain := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
-		reloader.run(ctx, s, level)
+		reloader.run(ctx, s, hangup, level)
 		drain() // nothing is replaced any more
 	}()
 	return s.serve(serving)
