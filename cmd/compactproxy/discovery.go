@@ -12,7 +12,7 @@ import (
 	"github.com/compactproxy/compactproxy/internal/config"
 	"github.com/compactproxy/compactproxy/internal/proxy"
 	"github.com/compactproxy/compactproxy/internal/remote"
-	"github.com/compactproxy/compactproxy/internal/wire"
+	"github.com/compactproxy/compactproxy/internal/tokens"
 )
 
 const (
@@ -79,35 +79,41 @@ func newDiscoverer(cfg config.Upstream, key string, transport http.RoundTripper)
 // it may be starting, or may have loaded the model. Such looks are further and further apart as long as they find nothing new.
 func (d *discovery) run(ctx context.Context) {
 	pause := shortestPause
-	for d.wait(ctx, pause) {
-		if d.look(ctx) {
-			pause = shortestPause
-		} else {
+	for {
+		early, err := d.wait(ctx, pause)
+		if err != nil {
+			return
+		}
+		if changed := d.look(ctx); early && !changed {
 			pause = min(2*pause, d.upstream.DiscoverInterval)
+		} else {
+			pause = shortestPause
 		}
 	}
 }
 
-// wait returns when it is time for a look, or false when there will be none. Before the pause is over only somebody in a hurry has one.
-func (d *discovery) wait(ctx context.Context, pause time.Duration) bool {
-	pause = min(pause, d.upstream.DiscoverInterval)
-	for _, stage := range []struct {
-		lasts time.Duration
-		early <-chan struct{}
-	}{{pause, nil}, {d.upstream.DiscoverInterval - pause, d.missed}} {
-		timer := time.NewTimer(stage.lasts)
-		defer timer.Stop()
+// wait returns when it is time for a look, and whether that is before the interval is over, for a reason. Before the pause is over only
+// somebody in a hurry has a look. The error is the context's.
+func (d *discovery) wait(ctx context.Context, pause time.Duration) (early bool, err error) {
+	regular := time.NewTimer(d.upstream.DiscoverInterval)
+	defer regular.Stop()
+	paused := time.NewTimer(min(pause, d.upstream.DiscoverInterval))
+	defer paused.Stop()
+	var missed <-chan struct{} // not minded yet
+	for {
 		select {
 		case <-ctx.Done():
-			return false
+			return false, ctx.Err()
 		case <-d.hurry:
-			return true
-		case <-stage.early:
-			return true
-		case <-timer.C:
+			return false, nil
+		case <-regular.C:
+			return false, nil
+		case <-paused.C:
+			missed = d.missed
+		case <-missed:
+			return true, nil
 		}
 	}
-	return true
 }
 
 // now has the upstream asked at once, in the background.
@@ -123,7 +129,8 @@ func (d *discovery) now() {
 
 // look asks once, and reports whether the upstream said something new. What was known stays when it says nothing.
 func (d *discovery) look(ctx context.Context) (changed bool) {
-	found, err := d.discoverer.Discover(ctx)
+	listed, err := d.discoverer.Discover(ctx)
+	found := byName(listed)
 	outcome := outcomeOf(found, err)
 	d.metrics.Discovery(outcome)
 	if outcome != d.last {
@@ -155,7 +162,7 @@ func (d *discovery) log(outcome proxy.DiscoveryOutcome, err error) {
 	}
 }
 
-func outcomeOf(found []wire.ModelLimits, err error) proxy.DiscoveryOutcome {
+func outcomeOf(found map[string]tokens.Model, err error) proxy.DiscoveryOutcome {
 	switch {
 	case err != nil:
 		return proxy.DiscoveryFailed
@@ -195,6 +202,6 @@ func (p *plans) discover(ctx context.Context, cfg config.Upstream, secrets crede
 		return fmt.Errorf("asking the upstream: %w", err)
 	}
 	p.rules.served = newUpstreamModels()
-	p.rules.served.add(found)
+	p.rules.served.add(byName(found))
 	return nil
 }

@@ -210,7 +210,7 @@ func TestWhatLooksAddUpTo(t *testing.T) {
 		{"the same half", many[:mostDiscovered/2+10], false, 3000, 0},
 		{"too many to keep what was", many, true, 0, 0},
 	} {
-		if changed := u.add(look.found); changed != look.changed {
+		if changed := u.add(byName(look.found)); changed != look.changed {
 			t.Errorf("%s: changed is %v", look.name, changed)
 		}
 		if got, _ := u.lookup(" a "); got.Window != look.a {
@@ -220,8 +220,15 @@ func TestWhatLooksAddUpTo(t *testing.T) {
 			t.Errorf("%s: the window of whatever else is %d", look.name, got.Window)
 		}
 	}
-	if got := modelOf(wire.ModelLimits{Window: 10, MaxInput: 8, MaxOutput: 4}); got != (tokens.Model{Window: 10, MaxInput: 8, MaxOutput: 4}) {
-		t.Errorf("limits are mixed up: %+v", got)
+	for limits, want := range map[wire.ModelLimits]tokens.Model{
+		{Window: 9000, MaxInput: 8000, MaxOutput: 4000}: {Window: 9000, MaxInput: 8000, MaxOutput: 4000},
+		{Window: 9000, MaxInput: 9000, MaxOutput: 9001}: {Window: 9000},
+		{Window: 9000, MaxInput: 5}:                     {Window: 9000},
+		{MaxInput: 9000, MaxOutput: 10}:                 {Window: 9000, MaxOutput: 10},
+	} {
+		if got := modelOf(limits); got != want {
+			t.Errorf("%+v are taken for %+v", limits, got)
+		}
 	}
 }
 
@@ -229,7 +236,7 @@ func TestWhatLooksAddUpTo(t *testing.T) {
 func TestThereIsReasonToLookBeforeTheIntervalIsOver(t *testing.T) {
 	u := newTellingUpstream(t, 0)
 	s, r := discoveringServiceEvery(t, u, io.Discard, "1h")
-	if s.window("mine") != 0 {
+	if len(s.generation.get().discovery.all()) != 0 {
 		t.Fatal("it is known from the start")
 	}
 	u.window.Store(5000)
@@ -263,20 +270,49 @@ func TestThereIsReasonToLookBeforeTheIntervalIsOver(t *testing.T) {
 }
 
 func TestLooksThatFindNothingNewAreFurtherAndFurtherApart(t *testing.T) {
+	u := newTellingUpstream(t, 0) // it never answers
+	discoveringServiceEvery(t, u, io.Discard, "1h")
+	soon(t, "a look follows the first one", func() bool { return u.asked.Load() == 2 })
+	time.Sleep(1500 * time.Millisecond) // and the third comes after two seconds
+	if asked := u.asked.Load(); asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+	soon(t, "another one follows", func() bool { return u.asked.Load() == 3 })
+}
+
+// However many quiet looks there were: a reason for a look is minded soon.
+func TestRegularLooksDoNotDelayThoseForAReason(t *testing.T) {
+	u := newTellingUpstream(t, 5000)
+	s, _ := discoveringServiceEvery(t, u, io.Discard, "3s")
+	soon(t, "two regular looks", func() bool { return u.asked.Load() == 3 })
+	s.window("unknown")
+	time.Sleep(1500 * time.Millisecond)
+	if asked := u.asked.Load(); asked != 4 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+func TestWaitingForALook(t *testing.T) {
 	d := &discovery{upstreamModels: newUpstreamModels(), hurry: make(chan struct{}, 1), upstream: config.Upstream{DiscoverInterval: time.Hour}}
 	d.miss()
-	if started := time.Now(); !d.wait(t.Context(), 50*time.Millisecond) || time.Since(started) < 50*time.Millisecond {
-		t.Error("a miss does not wait for the pause")
+	started := time.Now()
+	if early, err := d.wait(t.Context(), 50*time.Millisecond); !early || err != nil || time.Since(started) < 50*time.Millisecond {
+		t.Errorf("a miss does not wait for the pause: %v %v", early, err)
+	}
+	d.now()
+	d.now()
+	if early, err := d.wait(t.Context(), time.Hour); early || err != nil {
+		t.Errorf("a hurry is not minded: %v %v", early, err)
+	}
+	d.upstream.DiscoverInterval = time.Millisecond
+	if early, err := d.wait(t.Context(), time.Hour); early || err != nil {
+		t.Errorf("the interval is not minded: %v %v", early, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(20*time.Millisecond, cancel)
-	if d.wait(ctx, time.Hour) {
+	cancel()
+	d.upstream.DiscoverInterval = time.Hour
+	if _, err := d.wait(ctx, time.Hour); err == nil {
 		t.Error("it goes on when it is to end")
-	}
-	d.now()
-	d.now()
-	if !d.wait(t.Context(), time.Hour) {
-		t.Error("a hurry is not minded")
 	}
 	(*discovery)(nil).now()
 }

@@ -53,8 +53,8 @@ func newShared(ttl time.Duration, logger *slog.Logger) (*shared, error) {
 	}, nil
 }
 
-// openStore returns the store of summaries and learned limits. Only the first call opens it: a file can be opened once, and what is in memory is
-// to stay.
+// openStore returns the store of summaries and learned limits. Only the first call opens it: a file can be opened once, and what is
+// in memory is to stay.
 func (s *shared) openStore(cfg config.Store) (*store.Tiered, error) {
 	if s.store == nil {
 		opened, err := newStore(cfg, s.logger, s.observer.store)

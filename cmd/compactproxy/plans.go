@@ -196,16 +196,10 @@ func counterSpec(r rule, settings config.Compaction) tokens.Spec {
 	}
 }
 
-// resized returns the plan for a rule within limits that were learned. Shares of the window are those of what the model takes, so that
-// a tool result that is capped at one fits in.
+// resized returns the plan for a rule within limits that were learned: that of a model which has them.
 func (p *plans) resized(r rule, settings config.Compaction, b compactor.Budget) compactor.Plan {
 	r.window, r.maxInput, r.preferBelow = b.Window, b.MaxInput, b.PreferBelow
-	plan := p.compactionPlan(r, settings)
-	if b.MaxInput > 0 && 2*b.MaxInput < b.Window {
-		r.window = 2 * b.MaxInput
-		plan.Chain = p.compactionPlan(r, settings).Chain
-	}
-	return plan
+	return p.compactionPlan(r, settings)
 }
 
 // compactionPlan turns shares into tokens of the rule's window.
@@ -218,7 +212,9 @@ func (p *plans) compactionPlan(r rule, settings config.Compaction) compactor.Pla
 		CompactAt:   settings.CompactAt,
 		CompactTo:   settings.CompactTo,
 	}
-	chain := chainBuilder{r, budget, settings.NotePlacement, p.capacity(budget)}.build(settings)
+	shares := budget
+	shares.Window = budget.Extent()
+	chain := chainBuilder{r, shares, settings.NotePlacement, p.capacity(budget)}.build(settings)
 	if prepares(chain) {
 		budget.PrepareAt = settings.Prepare()
 	}

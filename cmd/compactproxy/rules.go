@@ -114,7 +114,8 @@ func (r rules) otherwise(found rule) rule {
 	found.name = cmp.Or(found.name, otherModels)
 	switch {
 	case r.defaultWindow > 0:
-		found.window, found.source = r.defaultWindow, fromDefault
+		// A model that takes more input has a larger window.
+		found.window, found.source = max(r.defaultWindow, found.maxInput), fromDefault
 	case found.maxInput > 0:
 		found.window, found.source = found.maxInput, fromConfiguration
 	}

@@ -146,6 +146,7 @@ func TestWhatKnowsAModelBestDecides(t *testing.T) {
 			{Match: "hidden", PreferBelow: config.PreferBelow{Tokens: 5000}},
 			{Match: "o3", PreferBelow: config.PreferBelow{PriceTier: true}},
 			{Match: "capped", MaxInputTokens: new(50_000)},
+			{Match: "roomy", MaxInputTokens: new(150_000)},
 		},
 		file: file, served: models, table: tokens.NewTable(),
 	}
@@ -175,6 +176,7 @@ func TestWhatKnowsAModelBestDecides(t *testing.T) {
 	r.defaultWindow = 100_000
 	for model, want := range map[string]rule{
 		"capped":  {name: "capped", source: fromDefault, window: 100_000, maxInput: 50_000},
+		"roomy":   {name: "roomy", source: fromDefault, window: 150_000, maxInput: 150_000},
 		"nothing": {name: otherModels, source: fromDefault, window: 100_000},
 	} {
 		if got, ok := r.find(model); !ok || got != want {

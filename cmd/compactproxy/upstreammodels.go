@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 	"sync/atomic"
@@ -56,11 +57,10 @@ func (u *upstreamModels) all() map[string]tokens.Model {
 	return nil
 }
 
-// add takes what a look has found, and reports whether that is new. What a look does not find stays as it was, since a server says
+// add takes what a look has found, by name, and reports whether that is new. What a look does not find stays as it was, since a server says
 // nothing of models that it has not loaded; but it no longer serves any name when it does not say so. Only one goroutine at a time may
 // call it.
-func (u *upstreamModels) add(found []wire.ModelLimits) (changed bool) {
-	latest := byName(found)
+func (u *upstreamModels) add(latest map[string]tokens.Model) (changed bool) {
 	if len(latest) == 0 {
 		return false
 	}
@@ -87,10 +87,16 @@ func byName(found []wire.ModelLimits) map[string]tokens.Model {
 	return models
 }
 
-// modelOf returns the limits as those of a model. One that has an input limit only has no larger window that anybody knows of.
+// modelOf returns the limits as those of a model. One that has an input limit only has no larger window that anybody knows of. A limit
+// that limits nothing, or that no agent can work within, is none.
 func modelOf(limits wire.ModelLimits) tokens.Model {
-	if limits.Window == 0 {
-		return tokens.Model{Window: limits.MaxInput, MaxOutput: limits.MaxOutput}
+	window := cmp.Or(limits.Window, limits.MaxInput)
+	model := tokens.Model{Window: window}
+	if leastWindow <= limits.MaxInput && limits.MaxInput < window {
+		model.MaxInput = limits.MaxInput
 	}
-	return tokens.Model{Window: limits.Window, MaxInput: limits.MaxInput, MaxOutput: limits.MaxOutput}
+	if limits.MaxOutput <= window {
+		model.MaxOutput = limits.MaxOutput
+	}
+	return model
 }

@@ -72,8 +72,17 @@ func (b Budget) preferred(hard int) int {
 	return min(hard, b.PreferBelow-int(int64(b.Margin)*int64(b.PreferBelow)/int64(max(b.Window, b.PreferBelow))))
 }
 
+// Extent returns what shares of the window are shares of, in tokens: the window, or twice the input limit where that is less. Of a far
+// larger window even a small share may be more than the model takes.
+func (b Budget) Extent() int {
+	if b.MaxInput > 0 {
+		return min(b.Window, 2*b.MaxInput)
+	}
+	return b.Window
+}
+
 // overheadUnit is the number of tokens to a multiple of which the overhead and the head are rounded up.
-func (b Budget) overheadUnit() int { return max(1, b.Window/overheadSteps) }
+func (b Budget) overheadUnit() int { return max(1, b.Extent()/overheadSteps) }
 
 // gap is how far the conversation may grow from one cut to the next.
 func (l Limits) gap() int { return l.Trigger - l.Target }

@@ -53,7 +53,7 @@ func newReplay(p Plan, c Conversation, requestedOutput int) *replay {
 	} else {
 		r.input = p.recognized(c.Items)
 		if needsRegrouping(r.input) {
-			groupItems(r.input, c.Counter, share(r.limits.Window, longestLedShare))
+			groupItems(r.input, c.Counter, share(p.Budget.Extent(), longestLedShare))
 		}
 		r.overhead = roundedOverhead(p.Budget, c)
 	}
@@ -291,7 +291,7 @@ func (r *replay) before(seen int) Conversation {
 }
 
 func (r *replay) protection() protection {
-	return protection{opening: r.plan.ProtectOpening, window: r.limits.Window, target: r.limits.Target}
+	return protection{opening: r.plan.ProtectOpening, window: r.plan.Budget.Extent(), target: r.limits.Target}
 }
 
 func (r *replay) endChain(changed bool) {

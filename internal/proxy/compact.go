@@ -59,17 +59,19 @@ func (p *Proxy) recall(ctx context.Context, x *exchange, plan Plan, doc *wire.Do
 	}
 	key := newLearnedKey(p.tenant(c.header, x.client), p.upstream.String(), cmp.Or(doc.Model(), c.deployment), plan.Counter.ID(),
 		plan.Compactor.Budget)
-	p.learned.refresh(ctx, key, size >= min(plan.Compactor.Budget.Window, mostUnlooked))
+	if size >= min(plan.Compactor.Budget.Window, mostUnlooked) {
+		p.learned.refresh(ctx, key)
+	}
 	known := p.learned.adjust(key, plan.Compactor.Budget, plan.Calibrate)
 	plan = plan.resized(known.budget)
 	if plan.Calibrate {
 		x.learn = key
 		p.metrics.calibration.WithLabelValues(plan.Rule).Set(known.factor)
 	}
-	p.metrics.learnedLimit(plan.Rule, known)
+	p.metrics.learnedLimit(plan, known.lowered)
 	// Of a history that the server holds the body says too little to learn from, and nothing can be made shorter.
 	if plan.RetryOnOverflow && plan.Mode == ModeCompact && !x.retried && doc.Untouchable() == "" {
-		x.again = &again{choice: c, plan: plan, key: key, output: doc.MaxOutput()}
+		x.again = &again{choice: c, plan: plan, key: key, output: doc.MaxOutput(), factor: known.factor}
 	}
 	return plan
 }

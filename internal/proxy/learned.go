@@ -19,8 +19,8 @@ const (
 	limitSteps = 64
 	// assumedShare is what of the estimate is taken for the limit where an upstream refuses a request and does not say why.
 	assumedShare = 0.75
-	// leastAssumed is the share of the window that the request must have for that. What is smaller was refused for something else.
-	leastAssumed = 1.0 / 8
+	// What is smaller than a share of the window, and than so many tokens, was refused for something else.
+	leastAssumedShare, leastAssumed = 1.0 / 8, 32_000
 	// assumedFor is how long that is believed: an upstream may refuse for a while what it takes later.
 	assumedFor = time.Hour
 	// leastLimit is the smallest limit in tokens that is believed. No agent can work below it.
@@ -51,8 +51,9 @@ type lesson struct {
 	factor      float64   // of the calibration, as the store held that afterwards
 }
 
-// limits are in tokens of the counter, 0 where none is known, and never rise while they are in use.
+// limits are in tokens of the counter, 0 where none is known.
 type limits struct {
+	// window and input were named, and never rise while they are in use.
 	window, input int
 	// assumed is an input limit that nobody named, and since is when it was assumed, in seconds since 1970.
 	assumed int
@@ -110,8 +111,10 @@ func (l *Learned) adjust(key learnedKey, b compactor.Budget, calibrate bool) adj
 		factor = known.calibration.factor()
 	}
 	b = scaled(b, factor)
-	within := known.at(now).within(b)
-	return adjustment{within, factor, within != b}
+	if within := known.at(now).within(b); within != b {
+		return adjustment{within, factor, true}
+	}
+	return adjustment{b, factor, false}
 }
 
 // scaled returns the budget in tokens of an estimate that the upstream's count is a multiple of.
@@ -127,9 +130,10 @@ func scaled(b compactor.Budget, factor float64) compactor.Budget {
 	return b
 }
 
-// at returns the limits without what is assumed no longer.
+// at returns the limits without what is assumed no longer. The clock of the replica that assumed it may be ahead.
 func (k limits) at(now time.Time) limits {
-	if age := now.Unix() - k.since; age < 0 || age > int64(assumedFor.Seconds()) {
+	const most = int64(assumedFor / time.Second)
+	if age := now.Unix() - k.since; age < -most || age > most {
 		k.assumed, k.since = 0, 0
 	}
 	return k
@@ -139,11 +143,11 @@ func (k limits) at(now time.Time) limits {
 func (k limits) within(b compactor.Budget) compactor.Budget {
 	if k.window > 0 && k.window < b.Window {
 		b.Window = k.window
+		b.MaxInput = min(b.MaxInput, b.Window)
 	}
 	if input := lower(k.input, k.assumed); input > 0 && input < b.Window && (b.MaxInput == 0 || input < b.MaxInput) {
 		b.MaxInput = input
 	}
-	b.MaxInput = min(b.MaxInput, b.Window)
 	return b
 }
 
@@ -156,43 +160,75 @@ func (k limits) merge(other limits) limits {
 	return k
 }
 
-// refused learns from a refusal of a request with so many tokens, by the estimate, under a budget that did not know better.
-// Output is what it asked for as output, in tokens. It returns the limits that hold from now on, and whether that is new.
-func (l *Learned) refused(key learnedKey, b compactor.Budget, o wire.Overflow, estimate, output int) (limits, bool) {
+// refusal is a request that the upstream refused for its length.
+type refusal struct {
+	wire.Overflow
+
+	// estimate is its size and output what it asked for as output, both in tokens.
+	estimate, output int
+	// budget is what it was compacted under, whose tokens had been divided by factor.
+	budget compactor.Budget
+	factor float64
+}
+
+// refused learns from a refusal. It returns the limits that hold from now on, and whether that is new.
+func (l *Learned) refused(key learnedKey, r refusal) (limits, bool) {
 	now := time.Now()
-	named := readLimits(b, o, estimate, output)
-	// Whatever the words say, what was refused must not be sent again. A request that the named limits, or the output that it asks
-	// for, leave no room for was refused for that, and tells of no other limit.
-	if b := named.within(b); fits(b, estimate, output) && float64(estimate) >= leastAssumed*float64(b.Window) {
-		named.assumed, named.since = believed(assumedShare*float64(estimate), unitOf(b)), now.Unix()
-	}
+	learned := r.limits(now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.of(key, now)
 	before := known.at(now)
-	known.limits = before.merge(named)
+	known.limits = before.merge(learned)
 	return known.limits, known.limits != before
 }
 
-// readLimits returns the limits that a refusal names. Where the request should have fitted, they are in tokens that the upstream counts
-// in another way.
-func readLimits(b compactor.Budget, o wire.Overflow, estimate, output int) limits {
-	scale := 1.0
-	ratio := float64(estimate) / float64(o.Input)
-	if o.Input > 0 && ratio > 1.0/scaleMost && ratio < scaleMost && fits(b, estimate, output) {
-		scale = ratio
-	}
-	var named limits
-	if window := float64(o.Window) * scale; window < float64(b.Window) { // else it is what was known, but for the rounding
-		named.window = believed(window, unitOf(b))
-	}
-	if input := float64(o.MaxInput) * scale; input < float64(cmp.Or(b.MaxInput, b.Window)) {
-		named.input = believed(input, unitOf(b))
-	}
-	if o.Excess > 0 {
-		named.input = believed(float64(estimate-o.Excess), unitOf(b))
+// limits returns what a refusal teaches.
+func (r refusal) limits(now time.Time) limits {
+	named := r.named(now)
+	// Whatever the words say, what was refused must not be sent again. A request that the limits, or the output that it asks for, leave
+	// no room for was refused for that, and tells of no other limit.
+	small := min(leastAssumedShare*float64(r.budget.Window), leastAssumed)
+	if b := named.within(r.budget); fits(b, r.estimate, r.output) && float64(r.estimate) >= small {
+		named.assumed, named.since = believed(assumedShare*float64(r.estimate), unitOf(b)), now.Unix()
 	}
 	return named
+}
+
+// named returns the limits that the refusal names, but for those that were known.
+func (r refusal) named(now time.Time) limits {
+	var named limits
+	scale, counted := r.scale()
+	lowered := func(tokens, known int) int {
+		if limit := float64(tokens) * scale; limit < float64(known) {
+			return believed(limit, unitOf(r.budget))
+		}
+		return 0
+	}
+	named.window = lowered(r.Window, r.budget.Window)
+	named.input = lowered(r.MaxInput, cmp.Or(r.budget.MaxInput, r.budget.Window))
+	if r.Excess > 0 && r.estimate-r.Excess < r.budget.Window {
+		named.input = lower(named.input, believed(float64(r.estimate-r.Excess), unitOf(r.budget)))
+	}
+	// That the number is lower may be due to this one request, which is counted unlike others.
+	if float64(r.Window) >= float64(r.budget.Window)*r.factor && named.window > 0 && counted {
+		named.assumed, named.since, named.window = named.window, now.Unix(), 0
+	}
+	return named
+}
+
+// scale returns how many tokens of the estimate one is that the upstream counts, and whether that is by the request itself. A request
+// that should not have fitted, by what was known, was not refused for how it is counted.
+func (r refusal) scale() (scale float64, counted bool) {
+	input := r.Input
+	if input == 0 && r.output == 0 {
+		input = r.Sum
+	}
+	ratio := float64(r.estimate) / float64(input)
+	if input > 0 && ratio > 1.0/scaleMost && ratio < scaleMost && fits(r.budget, r.estimate, r.output) {
+		return ratio, true
+	}
+	return 1 / r.factor, false
 }
 
 // fits reports whether a model with the limits of a budget takes a request, without any margin.

@@ -24,7 +24,11 @@ func TestLimitsLearnedFromARefusal(t *testing.T) {
 	}{
 		{"a window, counted alike", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Input: 90_000}, 90_000, 0, budgetOf(64_000, 0)},
 		{"a window that is no multiple of a 64th", budgetOf(128_000, 0), wire.Overflow{Window: 65_535, Input: 90_000}, 90_000, 0, budgetOf(64_000, 0)},
-		{"a window, counted with another tokenizer", budgetOf(128_000, 0), wire.Overflow{Window: 128_000, Input: 150_000}, 75_000, 0, budgetOf(64_000, 0)},
+		{"a window, counted with another tokenizer", budgetOf(128_000, 0), wire.Overflow{Window: 128_000, Input: 150_000}, 75_000, 0, budgetOf(128_000, 64_000)},
+		{"a smaller window, counted with another tokenizer", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Input: 100_000}, 80_000, 0, budgetOf(50_000, 0)},
+		{"a sum, where nothing was asked for as output", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Sum: 100_000}, 80_000, 0, budgetOf(50_000, 0)},
+		{"a sum with an output that is in it or not", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Sum: 100_000}, 80_000, 20_000, budgetOf(64_000, 0)},
+		{"no number, and a window that is overstated by far", budgetOf(1_000_000, 0), wire.Overflow{}, 80_000, 0, budgetOf(1_000_000, 46_875)},
 		{"a window without the size of the request", budgetOf(128_000, 0), wire.Overflow{Window: 64_000}, 90_000, 0, budgetOf(64_000, 0)},
 		{"an input limit", budgetOf(400_000, 0), wire.Overflow{MaxInput: 275_000, Input: 300_000}, 300_000, 0, budgetOf(400_000, 275_000)},
 		{"an input limit below the one that is known", budgetOf(400_000, 300_000), wire.Overflow{MaxInput: 275_000, Input: 280_000}, 280_000, 0, budgetOf(400_000, 275_000)},
@@ -39,7 +43,7 @@ func TestLimitsLearnedFromARefusal(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			l := NewLearned(time.Hour)
 			key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
-			l.refused(key, test.budget, test.overflow, test.estimate, test.output)
+			l.refused(key, refusal{test.overflow, test.estimate, test.output, test.budget, 1})
 			known := l.adjust(key, test.budget, true)
 			if got := known.budget; got != test.want || known.factor != 1 || !known.lowered {
 				t.Errorf("got %+v, want %+v", known, test.want)
@@ -67,7 +71,7 @@ func TestWhatIsNotLearned(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
 			key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
-			l.refused(key, b, test.overflow, test.estimate, 0)
+			l.refused(key, refusal{test.overflow, test.estimate, 0, b, 1})
 			if got := l.adjust(key, b, true); got != (adjustment{b, 1, false}) {
 				t.Errorf("got %+v", got)
 			}
@@ -79,7 +83,7 @@ func TestALearnedLimitNeverRises(t *testing.T) {
 	l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
 	key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
 	for _, window := range []int{64_000, 96_000, 32_000, 64_000} {
-		l.refused(key, b, wire.Overflow{Window: window, Input: 100_000}, 100_000, 0)
+		l.refused(key, refusal{wire.Overflow{Window: window, Input: 100_000}, 100_000, 0, b, 1})
 	}
 	if got := l.adjust(key, b, false); got.budget.Window != 32_000 {
 		t.Errorf("got %+v", got)
@@ -89,7 +93,7 @@ func TestALearnedLimitNeverRises(t *testing.T) {
 func TestWhatIsLearnedIsForgotten(t *testing.T) {
 	l, b := NewLearned(time.Millisecond), budgetOf(128_000, 0)
 	key := newLearnedKey("", "u", "m", "c", budgetOf(128_000, 0))
-	l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0)
+	l.refused(key, refusal{wire.Overflow{Window: 64_000}, 100_000, 0, b, 1})
 	time.Sleep(5 * time.Millisecond)
 	if got := l.adjust(key, b, false); got.budget != b {
 		t.Errorf("after its time: %+v", got)
@@ -97,7 +101,7 @@ func TestWhatIsLearnedIsForgotten(t *testing.T) {
 
 	l = NewLearned(time.Hour)
 	for i := range mostLearned + 10 {
-		l.refused(newLearnedKey("", "u", strconv.Itoa(i), "c", b), b, wire.Overflow{Window: 64_000}, 100_000, 0)
+		l.refused(newLearnedKey("", "u", strconv.Itoa(i), "c", b), refusal{wire.Overflow{Window: 64_000}, 100_000, 0, b, 1})
 	}
 	if len(l.known) != mostLearned {
 		t.Errorf("%d models are remembered", len(l.known))
@@ -189,6 +193,8 @@ func TestARefusalForTheOutputTeachesNoInputLimit(t *testing.T) {
 		overflow         wire.Overflow
 		estimate, output int
 	}{
+		{"a sum of both", wire.Overflow{Window: 128_000, Sum: 132_000}, 95_000, 37_000},
+		{"an excess of both", wire.Overflow{Excess: 4000}, 132_000, 0},
 		{"all of the window for the output", wire.Overflow{Window: 128_000, Input: 18_700, Output: 128_000}, 18_700, 128_000},
 		{"without a number", wire.Overflow{}, 30_000, 128_000},
 		{"input and output together", wire.Overflow{Window: 128_000, Input: 100_000, Output: 64_000}, 100_000, 64_000},
@@ -197,7 +203,7 @@ func TestARefusalForTheOutputTeachesNoInputLimit(t *testing.T) {
 			l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
 			key := newLearnedKey("", "u", "m", "c", b)
 			for range 3 {
-				l.refused(key, b, test.overflow, test.estimate, test.output)
+				l.refused(key, refusal{test.overflow, test.estimate, test.output, b, 1})
 			}
 			if got := l.adjust(key, b, false); got.budget != b {
 				t.Errorf("got %+v", got)
@@ -206,12 +212,39 @@ func TestARefusalForTheOutputTeachesNoInputLimit(t *testing.T) {
 	}
 }
 
+// Budgets that are calibrated are in other tokens than what the upstream says.
+func TestARefusalForTheOutputTeachesNothingUnderACalibration(t *testing.T) {
+	for _, factor := range []float64{0.8, 1.25} {
+		l, b := NewLearned(time.Hour), budgetOf(int(100_000/factor), 0)
+		key := newLearnedKey("", "u", "m", "c", b)
+		input := int(60_000 * factor)
+		learned, changed := l.refused(key, refusal{wire.Overflow{Window: 100_000, Input: input, Output: 70_000}, 60_000, 70_000, b, factor})
+		if changed {
+			t.Errorf("with the factor %v it teaches %+v", factor, learned)
+		}
+		learned, _ = l.refused(key, refusal{wire.Overflow{Window: 50_000}, 60_000, 0, b, factor})
+		if want := 50_000 / factor; float64(learned.window) > want || float64(learned.window) < want-float64(unitOf(b)) {
+			t.Errorf("with the factor %v a window of 50,000 is %d", factor, learned.window)
+		}
+	}
+}
+
+// An input limit above the window limits nothing, and was lowered by nobody.
+func TestALimitThatLimitsNothingIsNotLowered(t *testing.T) {
+	l, b := NewLearned(time.Hour), budgetOf(32_000, 200_000)
+	key := newLearnedKey("", "u", "m", "c", b)
+	l.of(key, time.Now())
+	if got := l.adjust(key, b, true); got != (adjustment{b, 1, false}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // What an upstream does not say is believed for a while only; what it says, for as long as it is in use.
 func TestAssumptionsAge(t *testing.T) {
 	l, b := NewLearned(24*time.Hour), budgetOf(128_000, 0)
 	key := newLearnedKey("", "u", "m", "c", b)
-	l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0)
-	if learned, changed := l.refused(key, budgetOf(64_000, 0), wire.Overflow{}, 40_000, 0); !changed || learned.assumed == 0 {
+	l.refused(key, refusal{wire.Overflow{Window: 64_000}, 100_000, 0, b, 1})
+	if learned, changed := l.refused(key, refusal{wire.Overflow{}, 40_000, 0, budgetOf(64_000, 0), 1}); !changed || learned.assumed == 0 {
 		t.Fatalf("nothing was assumed: %+v", learned)
 	}
 	if got := l.adjust(key, b, false).budget; got.Window != 64_000 || got.MaxInput != 30_000 {
@@ -221,7 +254,7 @@ func TestAssumptionsAge(t *testing.T) {
 	if got := l.adjust(key, b, false).budget; got.Window != 64_000 || got.MaxInput != 0 {
 		t.Errorf("later %+v", got)
 	}
-	if _, changed := l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0); changed {
+	if _, changed := l.refused(key, refusal{wire.Overflow{Window: 64_000}, 100_000, 0, b, 1}); changed {
 		t.Error("what was known is new")
 	}
 }
@@ -229,7 +262,7 @@ func TestAssumptionsAge(t *testing.T) {
 func TestLimitsAreKeptAsLongAsTheConfigurationSays(t *testing.T) {
 	l, b := NewLearned(time.Hour), budgetOf(128_000, 0)
 	key := newLearnedKey("", "u", "m", "c", b)
-	l.refused(key, b, wire.Overflow{Window: 64_000}, 100_000, 0)
+	l.refused(key, refusal{wire.Overflow{Window: 64_000}, 100_000, 0, b, 1})
 	l.Keep(time.Nanosecond)
 	if l.of(key, time.Now().Add(time.Millisecond)).window != 0 {
 		t.Error("a look renews what has expired")

@@ -19,7 +19,7 @@ const (
 	// lookInterval is how old what is known of the store may be when a request is decided on.
 	lookInterval = time.Second
 	// mostUnlooked is the size of a body in bytes from which on the store is asked: in what is smaller, limits hardly matter.
-	mostUnlooked = 64 << 10
+	mostUnlooked = 16 << 10
 	// lookTimeout is how long a request waits for a store that minds its context.
 	lookTimeout = 250 * time.Millisecond
 	// silence is how long a store that failed is left alone, so that requests do not wait for it one after the other.
@@ -63,23 +63,22 @@ func parseTaught(text string) taught {
 	return t
 }
 
-// refresh takes over what others have learned under a key: for a large request unless the store was asked a moment ago, for a small
-// one if it was never asked.
-func (l *Learned) refresh(ctx context.Context, key learnedKey, large bool) {
-	if l.due(key, large, time.Now()) {
+// refresh takes over what others have learned under a key, unless the store was asked a moment ago.
+func (l *Learned) refresh(ctx context.Context, key learnedKey) {
+	if l.due(key, time.Now()) {
 		l.sync(ctx, key)
 	}
 }
 
-// due reports whether the store is to be asked for a key, and notes that it is.
-func (l *Learned) due(key learnedKey, large bool, now time.Time) bool {
+// due reports whether the store is to be asked for a key again, and notes that it is.
+func (l *Learned) due(key learnedKey, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shared == nil || now.Before(l.silent) {
 		return false
 	}
 	known := l.of(key, now)
-	if !known.looked.IsZero() && (!large || now.Sub(known.looked) < lookInterval) {
+	if now.Sub(known.looked) < lookInterval {
 		return false
 	}
 	known.looked = now
@@ -124,8 +123,8 @@ func (l *Learned) leave() {
 	l.silent = time.Now().Add(silence)
 }
 
-// learn takes over what the store holds under a key, and returns what it should hold. Limits never rise. A calibration that
-// another replica has moved since the store was last asked takes the place of the own one.
+// learn takes over what the store holds under a key, and returns what it should hold: the lower limits. A calibration that another
+// replica has moved since the store was last asked takes the place of the own one.
 func (l *Learned) learn(key learnedKey, theirs taught) taught {
 	l.mu.Lock()
 	defer l.mu.Unlock()

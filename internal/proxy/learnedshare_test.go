@@ -60,13 +60,13 @@ func later(l *Learned, key learnedKey) {
 
 func refused(t *testing.T, l *Learned, key learnedKey, window int) {
 	t.Helper()
-	l.refused(key, budgetOf(128_000, 0), wire.Overflow{Window: window}, 100_000, 0)
+	l.refused(key, refusal{wire.Overflow{Window: window}, 100_000, 0, budgetOf(128_000, 0), 1})
 	l.sync(t.Context(), key)
 }
 
 func learnedWindow(t *testing.T, l *Learned, key learnedKey) int {
 	t.Helper()
-	l.refresh(t.Context(), key, true)
+	l.refresh(t.Context(), key)
 	return l.adjust(key, budgetOf(128_000, 0), true).budget.Window
 }
 
@@ -119,13 +119,48 @@ func TestReplicasShareLimits(t *testing.T) {
 	}
 }
 
+// Clocks differ, and what one replica has just assumed may be of another's future.
+func TestReplicasShareAssumptions(t *testing.T) {
+	all, store := replicas(2)
+	b := budgetOf(128_000, 0)
+	key := newLearnedKey("t", "u", "m", "c", b)
+	l := all[0]
+	l.refused(key, refusal{wire.Overflow{}, 96_000, 0, b, 1})
+	for _, skew := range []int64{0, 5, -5} {
+		l.known[key].since = time.Now().Unix() + skew
+		later(l, key)
+		l.refresh(t.Context(), key)
+		later(all[1], key)
+		all[1].refresh(t.Context(), key)
+		for i, l := range all {
+			if got := l.adjust(key, b, false).budget.MaxInput; got != 72_000 {
+				t.Errorf("with a skew of %d s replica %d has %d", skew, i, got)
+			}
+		}
+		if got := parseTaught(store.values[key]); got.assumed != 72_000 {
+			t.Errorf("with a skew of %d s the store holds %+v", skew, got)
+		}
+	}
+	for _, l := range all {
+		l.known[key].since -= 2 * int64(assumedFor/time.Second)
+	}
+	store.values[key] = taught{limits{assumed: 72_000, since: l.known[key].since}, 1}.text()
+	for i, l := range all {
+		later(l, key)
+		l.refresh(t.Context(), key)
+		if got := l.adjust(key, b, false); got.lowered {
+			t.Errorf("after its time replica %d has %+v", i, got)
+		}
+	}
+}
+
 func TestReplicasShareCalibration(t *testing.T) {
 	all, store := replicas(2)
 	key := newLearnedKey("t", "u", "m", "c", budgetOf(128_000, 0))
 	factors := func() (both [2]float64) {
 		for i, l := range all {
 			later(l, key)
-			l.refresh(t.Context(), key, true)
+			l.refresh(t.Context(), key)
 			both[i] = l.adjust(key, compactor.Budget{Window: 1000}, true).factor
 		}
 		return both
@@ -178,19 +213,20 @@ func TestOnlyTheFirstStoreCounts(t *testing.T) {
 	}
 }
 
-// The store is asked where a request is large enough for what it knows to matter, and once in any case.
+// The store is asked where a request is large enough for what it knows to matter.
 func TestSmallRequestsDoNotWaitForTheStore(t *testing.T) {
 	store := &memoryOfLimits{values: map[[32]byte]string{}}
 	learned := NewLearned(time.Hour)
 	learned.ShareIn(store)
+	plan := testPlan()
+	plan.RetryOnOverflow = true
+	plan.Compactor.Budget.Window = 1_000_000
 	f := newFixture(t, &recorder{}, func(o *Options) {
-		plan := testPlan()
-		plan.RetryOnOverflow = true
 		o.Planner = testPlanner{plan}
 		o.Learned = learned
 		o.Tenant = func(_ http.Header, key string) string { return "tenant " + key }
 	})
-	key := newLearnedKey("tenant ", f.options.Upstream.String(), "model", testPlan().Counter.ID(), testPlan().Compactor.Budget)
+	key := newLearnedKey("tenant ", f.options.Upstream.String(), "model", plan.Counter.ID(), plan.Compactor.Budget)
 	send := func(steps, looked int, want action) {
 		t.Helper()
 		res, _ := post(t, f, toolLoop("model", steps, 400), nil)
@@ -201,18 +237,50 @@ func TestSmallRequestsDoNotWaitForTheStore(t *testing.T) {
 			t.Errorf("a request with %d steps is %s, want %s", steps, got, want)
 		}
 	}
-	send(1, 1, passed)
-	send(1, 1, passed)
-	send(18, 1, passed) // within a second of the first
+	const small, large = 2, 60
+	send(small, 0, passed)
+	send(large, 1, passed)
+	send(large, 1, passed) // within a second
 	later(learned, key)
-	store.values[key] = "0 1024 0 0 1"
-	send(18, 2, compacted)
-	if got := f.metric(t, "learned_limit_tokens", "model=rule"); got != 1024 {
+	store.values[key] = "0 4000 0 0 1"
+	send(small, 1, passed)
+	send(large, 2, compacted)
+	if got := f.metric(t, "learned_limit_tokens", "model=rule"); got != 4000 {
 		t.Errorf("the learned limit is shown as %v", got)
 	}
-	learned.known[key].looked = time.Now().Add(-time.Hour)
-	send(1, 2, passed)
-	send(18, 3, compacted)
+}
+
+// Within a learned limit the plan is the one that it is resized to, margin and chain included.
+func TestALearnedLimitResizesThePlan(t *testing.T) {
+	plan := testPlan()
+	plan.RetryOnOverflow = true
+	plan.Compactor.Budget.Window, plan.Compactor.Budget.Margin = 1_000_000, 20_000
+	var asked compactor.Budget
+	plan.Resize = func(b compactor.Budget) compactor.Plan {
+		asked = b
+		resized := plan.Compactor
+		b.Margin = 100
+		resized.Budget = b
+		return resized
+	}
+	learned := NewLearned(time.Hour)
+	f := newFixture(t, &recorder{}, func(o *Options) {
+		o.Planner, o.Learned = testPlanner{plan}, learned
+		o.Tenant = func(http.Header, string) string { return "t" }
+	})
+	post(t, f, toolLoop("model", 5, 400), nil)
+	if asked != (compactor.Budget{}) {
+		t.Errorf("without anything learned it is resized to %+v", asked)
+	}
+	key := newLearnedKey("t", f.options.Upstream.String(), "model", plan.Counter.ID(), plan.Compactor.Budget)
+	learned.refused(key, refusal{wire.Overflow{Window: 4096}, 9000, 0, plan.Compactor.Budget, 1})
+	post(t, f, toolLoop("model", 5, 400), nil)
+	if asked.Window != 4096 {
+		t.Errorf("it is resized to %+v", asked)
+	}
+	if got := f.metric(t, "learned_limit_tokens", "model=rule"); got != 3996 {
+		t.Errorf("the learned limit is shown as %v", got)
+	}
 }
 
 func FuzzParseTaught(f *testing.F) {

@@ -309,13 +309,13 @@ func (m *Metrics) observeOverflow(x *exchange) {
 	}
 }
 
-// learnedLimit shows what was learned makes of the limits of a request.
-func (m *Metrics) learnedLimit(rule string, known adjustment) {
+// learnedLimit shows the hard limit of a plan that refusals have lowered.
+func (m *Metrics) learnedLimit(plan Plan, lowered bool) {
 	limit := 0
-	if known.lowered {
-		limit = known.budget.Limits(0).Hard
+	if lowered {
+		limit = plan.Compactor.Budget.Limits(0).Hard
 	}
-	m.limits.WithLabelValues(rule).Set(float64(limit))
+	m.limits.WithLabelValues(plan.Rule).Set(float64(limit))
 }
 
 // observeChain counts what the chain did at the end of a conversation.

@@ -30,7 +30,8 @@ type again struct {
 	choice choice
 	plan   Plan // with the budget that the request was compacted under
 	key    learnedKey
-	output int // tokens that were asked for
+	output int     // tokens that were asked for
+	factor float64 // what the budget was calibrated by
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -156,7 +157,7 @@ func (p *Proxy) shorten(ctx context.Context, x *exchange, o wire.Overflow) []byt
 	if estimate == 0 {
 		return nil
 	}
-	if learned, changed := p.learned.refused(a.key, a.plan.Compactor.Budget, o, estimate, a.output); changed {
+	if learned, changed := p.learned.refused(a.key, refusal{o, estimate, a.output, a.plan.Compactor.Budget, a.factor}); changed {
 		p.logger.InfoContext(ctx, "the upstream refused a request that should have fitted; its limit is learned",
 			"model", refused.rule, "window_tokens", learned.window, "input_tokens", learned.input, "assumed_tokens", learned.assumed)
 		p.learned.sync(ctx, a.key)

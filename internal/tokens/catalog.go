@@ -146,7 +146,7 @@ func (c catalog) keep(name string, model Model, ours bool) {
 	if model.Window < leastWindow || name == "" {
 		return
 	}
-	if model.MaxInput >= model.Window {
+	if model.MaxInput >= model.Window || model.MaxInput < leastWindow {
 		model.MaxInput = 0
 	}
 	if model.MaxOutput > model.Window {

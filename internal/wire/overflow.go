@@ -18,6 +18,8 @@ type Overflow struct {
 	MaxInput int
 	// Input is what the input took, Output what was asked for as output.
 	Input, Output int
+	// Sum is what was requested in all, where it is not said whether that is more than the input.
+	Sum int
 	// Excess is by how much the input was too long, where that is all that is said.
 	Excess int
 	// RateOnly reports a refusal for the rate of tokens that the request could never stay below: it is larger than what may be
@@ -67,7 +69,8 @@ func overflowWordings() []struct{ pattern, groups string } {
 		{`maximum context length is ` + n + ` tokens.*you requested about ` + n + ` tokens \(` + n + ` of text input`, "wsp"},
 		{`maximum context length is ` + n + ` tokens.*your request has ` + n + ` input tokens \(` + n + ` >`, "wpo"},
 		{`maximum context length is ` + n + ` tokens.*you requested ` + n + ` output tokens and your prompt contains at least ` + n, "wop"},
-		{`maximum context length is ` + n + ` tokens.*(?:requested|contains|resulted in) (?:about |at least )?` + n, "ws"},
+		{`maximum context length is ` + n + ` tokens.*(?:contains|resulted in) (?:about |at least )?` + n, "wp"},
+		{`maximum context length is ` + n + ` tokens.*requested (?:about |at least )?` + n, "ws"},
 		{`configured limit of ` + n + ` tokens.*resulted in ` + n, "ip"},
 		{`maximum context length (?:is|of) ` + n, "w"},
 		// llama.cpp writes its numbers into members of their own, too.
@@ -161,7 +164,6 @@ func namesOverflow(code, kind string) bool {
 
 // set takes the numbers of a wording.
 func (o *Overflow) set(groups string, numbers []string) {
-	sum := 0
 	for i, group := range groups {
 		n := parseNumber(numbers[i])
 		switch group {
@@ -174,13 +176,16 @@ func (o *Overflow) set(groups string, numbers []string) {
 		case 'o':
 			o.Output = n
 		case 's':
-			sum = n
+			o.Sum = n
 		case 'x':
 			o.Excess = n
 		}
 	}
-	if o.Input == 0 && sum > 0 {
-		o.Input = sum - o.Output
+	if o.Input == 0 && o.Output > 0 {
+		o.Input = max(0, o.Sum-o.Output)
+	}
+	if o.Input > 0 {
+		o.Sum = 0
 	}
 }
 

@@ -163,7 +163,7 @@ func TestOverflows(t *testing.T) {
 		{"LM Studio", 400, `{"error":"Trying to keep the first 6100 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough."}`, Overflow{Window: 4096, Input: 6100}, false},
 		{"LM Studio, in other words", 400, `{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}`, Overflow{}, false},
 		{"Copilot", 400, `{"error":{"message":"prompt token count of 137011 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}`, Overflow{MaxInput: 128000, Input: 137011}, false},
-		{"Kimi", 400, refusal("Invalid request: Your request exceeded model token limit: 262144 (requested: 270000)"), Overflow{Window: 262144, Input: 270000}, false},
+		{"Kimi", 400, refusal("Invalid request: Your request exceeded model token limit: 262144 (requested: 270000)"), Overflow{Window: 262144, Sum: 270000}, false},
 		{"MiniMax, whose number is that of the error", 400, refusal("invalid params, context window exceeds limit (2013)"), Overflow{}, false},
 		{"Bedrock", 400, refusal("Input is too long for requested model."), Overflow{}, false},
 		{"numbers with separators", 400, refusal("This model's maximum context length is 128,000 tokens. However, your messages resulted in 204_308 tokens."), Overflow{Window: 128000, Input: 204308}, false},
