@@ -84,12 +84,17 @@ func (d *discovery) run(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		if changed := d.look(ctx); early && !changed {
-			pause = min(2*pause, d.upstream.DiscoverInterval)
-		} else {
-			pause = shortestPause
-		}
+		pause = nextPause(pause, early, d.look(ctx))
 	}
+}
+
+// nextPause returns how long there is no early look after one that was early or not, and found something new or not.
+func nextPause(pause time.Duration, early, changed bool) time.Duration {
+	const most = time.Hour // the interval ends it anyway
+	if early && !changed {
+		return min(2*pause, most)
+	}
+	return shortestPause
 }
 
 // wait returns when it is time for a look, and whether that is before the interval is over, for a reason. Before the pause is over only

@@ -270,25 +270,25 @@ func TestThereIsReasonToLookBeforeTheIntervalIsOver(t *testing.T) {
 }
 
 func TestLooksThatFindNothingNewAreFurtherAndFurtherApart(t *testing.T) {
-	u := newTellingUpstream(t, 0) // it never answers
-	discoveringServiceEvery(t, u, io.Discard, "1h")
-	soon(t, "a look follows the first one", func() bool { return u.asked.Load() == 2 })
-	time.Sleep(1500 * time.Millisecond) // and the third comes after two seconds
-	if asked := u.asked.Load(); asked != 2 {
-		t.Errorf("asked %d times", asked)
+	pause := shortestPause
+	for i, look := range []struct {
+		early, changed bool
+		want           time.Duration
+	}{
+		{true, false, 2 * time.Second},
+		{true, false, 4 * time.Second},
+		{true, true, time.Second}, // there may be more
+		{true, false, 2 * time.Second},
+		{false, false, time.Second}, // however many quiet ones there were
+		{false, false, time.Second},
+		{false, true, time.Second},
+	} {
+		if pause = nextPause(pause, look.early, look.changed); pause != look.want {
+			t.Errorf("after look %d the pause is %v, want %v", i, pause, look.want)
+		}
 	}
-	soon(t, "another one follows", func() bool { return u.asked.Load() == 3 })
-}
-
-// However many quiet looks there were: a reason for a look is minded soon.
-func TestRegularLooksDoNotDelayThoseForAReason(t *testing.T) {
-	u := newTellingUpstream(t, 5000)
-	s, _ := discoveringServiceEvery(t, u, io.Discard, "3s")
-	soon(t, "two regular looks", func() bool { return u.asked.Load() == 3 })
-	s.window("unknown")
-	time.Sleep(1500 * time.Millisecond)
-	if asked := u.asked.Load(); asked != 4 {
-		t.Errorf("asked %d times", asked)
+	if got := nextPause(time.Hour, true, false); got != time.Hour {
+		t.Errorf("after an hour it is %v", got)
 	}
 }
 

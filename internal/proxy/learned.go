@@ -185,19 +185,27 @@ func (l *Learned) refused(key learnedKey, r refusal) (limits, bool) {
 
 // limits returns what a refusal teaches.
 func (r refusal) limits(now time.Time) limits {
-	named := r.named(now)
+	learned, counted := r.named()
+	explained := !fits(learned.within(r.budget), r.estimate, r.output)
+	// A window that is lower only because this one request is counted unlike others leaves less for its input, and is no other window.
+	if counted && float64(r.Window) >= float64(r.budget.Window)*r.factor && learned.window > 0 {
+		learned.assumed, learned.window = believed(float64(learned.window-r.output), unitOf(r.budget)), 0
+	}
 	// Whatever the words say, what was refused must not be sent again. A request that the limits, or the output that it asks for, leave
 	// no room for was refused for that, and tells of no other limit.
 	small := min(leastAssumedShare*float64(r.budget.Window), leastAssumed)
-	if b := named.within(r.budget); fits(b, r.estimate, r.output) && float64(r.estimate) >= small {
-		named.assumed, named.since = believed(assumedShare*float64(r.estimate), unitOf(b)), now.Unix()
+	if !explained && float64(r.estimate) >= small {
+		learned.assumed = believed(assumedShare*float64(r.estimate), unitOf(learned.within(r.budget)))
 	}
-	return named
+	if learned.assumed > 0 {
+		learned.since = now.Unix()
+	}
+	return learned
 }
 
-// named returns the limits that the refusal names, but for those that were known.
-func (r refusal) named(now time.Time) limits {
-	var named limits
+// named returns the limits that the refusal names, but for those that were known, and whether they are in tokens of the estimate by how
+// this request is counted.
+func (r refusal) named() (named limits, counted bool) {
 	scale, counted := r.scale()
 	lowered := func(tokens, known int) int {
 		if limit := float64(tokens) * scale; limit < float64(known) {
@@ -210,26 +218,29 @@ func (r refusal) named(now time.Time) limits {
 	if r.Excess > 0 && r.estimate-r.Excess < r.budget.Window {
 		named.input = lower(named.input, believed(float64(r.estimate-r.Excess), unitOf(r.budget)))
 	}
-	// That the number is lower may be due to this one request, which is counted unlike others.
-	if float64(r.Window) >= float64(r.budget.Window)*r.factor && named.window > 0 && counted {
-		named.assumed, named.since, named.window = named.window, now.Unix(), 0
-	}
-	return named
+	return named, counted
 }
 
 // scale returns how many tokens of the estimate one is that the upstream counts, and whether that is by the request itself. A request
 // that should not have fitted, by what was known, was not refused for how it is counted.
 func (r refusal) scale() (scale float64, counted bool) {
-	input := r.Input
-	if input == 0 && r.output == 0 {
-		input = r.Sum
-	}
+	input := cmp.Or(r.Input, r.inputOfSum())
 	ratio := float64(r.estimate) / float64(input)
 	if input > 0 && ratio > 1.0/scaleMost && ratio < scaleMost && fits(r.budget, r.estimate, r.output) {
 		return ratio, true
 	}
 	return 1 / r.factor, false
 }
+
+// inputOfSum returns what the input was in a sum of which nobody says whether the output is in it: what is nearer to the estimate.
+func (r refusal) inputOfSum() int {
+	if rest := r.Sum - r.output; rest > 0 && abs(rest-r.estimate) < abs(r.Sum-r.estimate) {
+		return rest
+	}
+	return r.Sum
+}
+
+func abs(n int) int { return max(n, -n) }
 
 // fits reports whether a model with the limits of a budget takes a request, without any margin.
 func fits(b compactor.Budget, estimate, output int) bool {

@@ -27,6 +27,8 @@ func TestLimitsLearnedFromARefusal(t *testing.T) {
 		{"a window, counted with another tokenizer", budgetOf(128_000, 0), wire.Overflow{Window: 128_000, Input: 150_000}, 75_000, 0, budgetOf(128_000, 64_000)},
 		{"a smaller window, counted with another tokenizer", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Input: 100_000}, 80_000, 0, budgetOf(50_000, 0)},
 		{"a sum, where nothing was asked for as output", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Sum: 100_000}, 80_000, 0, budgetOf(50_000, 0)},
+		{"a sum with the output in it, a little more than estimated", budgetOf(131_072, 0), wire.Overflow{Window: 131_072, Sum: 132_000}, 95_000, 32_000, budgetOf(131_072, 90_112)},
+		{"a sum that is mostly output", budgetOf(131_072, 0), wire.Overflow{Window: 131_072, Sum: 132_000}, 60_000, 66_000, budgetOf(131_072, 51_200)},
 		{"a sum with an output that is in it or not", budgetOf(128_000, 0), wire.Overflow{Window: 64_000, Sum: 100_000}, 80_000, 20_000, budgetOf(64_000, 0)},
 		{"no number, and a window that is overstated by far", budgetOf(1_000_000, 0), wire.Overflow{}, 80_000, 0, budgetOf(1_000_000, 46_875)},
 		{"a window without the size of the request", budgetOf(128_000, 0), wire.Overflow{Window: 64_000}, 90_000, 0, budgetOf(64_000, 0)},
