@@ -252,6 +252,18 @@ func TestReloadKeepsWhatNeedsAStart(t *testing.T) {
 	}
 }
 
+// TestASignalAtTheStart: from the moment on in which a process says that it listens, the signal asks for a reload and does not end it.
+func TestASignalAtTheStart(t *testing.T) {
+	t.Parallel()
+	u := startUpstream(t)
+	for range 10 {
+		c := startAt(t, u, planned(u, 0.5))
+		c.proxy.hangUp(t)
+		c.proxy.reloaded(t, "unchanged", 1)
+		c.mustSend(t, growing(chat, 1)[0], nil, nil)
+	}
+}
+
 // TestReloadKeepsSummaries: what was written under one configuration is remembered under the next.
 func TestReloadKeepsSummaries(t *testing.T) {
 	t.Parallel()
