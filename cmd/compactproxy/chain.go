@@ -49,10 +49,13 @@ func (b chainBuilder) messages(most int) (before int, step compactor.Step) {
 
 // contextWindow returns the steps that context_window stands for.
 func (b chainBuilder) contextWindow(c config.ContextWindow) compactor.Chain {
-	truncation := config.DefaultTruncation()
+	truncation, output := config.DefaultTruncation(), b.rule.reserve()
+	if b.budget.Window < b.rule.window { // it is twice the input limit, and the output takes nothing of that
+		output = b.budget.Window / 2
+	}
 	return compactor.ContextWindow{
 		Window:        b.budget.Window,
-		MaxOutput:     b.rule.reserve(),
+		MaxOutput:     output,
 		CollapseAt:    c.CollapseAt,
 		TruncateAt:    c.TruncateAt,
 		MinKeepGroups: c.MinKeepGroups,

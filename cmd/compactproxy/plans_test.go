@@ -340,6 +340,18 @@ func TestAPlanWithinOtherLimits(t *testing.T) {
 	}
 }
 
+// Of a model that takes little of its window as input, context_window has the input limit to fill: an output larger than twice that
+// would leave nothing.
+func TestContextWindowWithinAnInputLimit(t *testing.T) {
+	p := testPlans(t, "compaction: {chain: [{type: context_window}]}\nmodels: [{match: gpt-5, max_input_tokens: 50000}]")
+	chain := mustPlan(t, p, "gpt-5", "").Compactor.Chain
+	for i, want := range []int{25_000, 40_000} {
+		if got := chain[i].Condition.When.Limit; got != want {
+			t.Errorf("step %d starts at %d, want %d", i, got, want)
+		}
+	}
+}
+
 func TestKnownLabelsCoverAllPlans(t *testing.T) {
 	p := testPlans(t, `
 default_context_window: 1000

@@ -57,9 +57,9 @@ func (u *upstreamModels) all() map[string]tokens.Model {
 	return nil
 }
 
-// add takes what a look has found, by name, and reports whether that is new. What a look does not find stays as it was, since a server says
-// nothing of models that it has not loaded; but it no longer serves any name when it does not say so. Only one goroutine at a time may
-// call it.
+// add takes what a look has found, by name, and reports whether that is new. What a look does not find stays as it was, since a
+// server says nothing of models that it has not loaded; but it no longer serves any name when it does not say so. Only one goroutine
+// at a time may call it.
 func (u *upstreamModels) add(latest map[string]tokens.Model) (changed bool) {
 	if len(latest) == 0 {
 		return false
