@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"math"
-	"strconv"
 )
 
 // PreferBelow is a size of the input that is not to be reached although the model accepts more. At most one of the two is set;
@@ -16,14 +15,6 @@ type PreferBelow struct {
 }
 
 const priceTier = "price_tier"
-
-// String returns the size as it is written in the file: 200000 or price_tier.
-func (p PreferBelow) String() string {
-	if p.PriceTier {
-		return priceTier
-	}
-	return strconv.Itoa(p.Tokens)
-}
 
 // parsePreferBelow reads a positive number of tokens, or price_tier.
 func parsePreferBelow(value any) (PreferBelow, error) {

@@ -23,9 +23,4 @@ func TestPreferBelow(t *testing.T) {
 			t.Errorf("%s gives %v", text, err)
 		}
 	}
-	for want, p := range map[string]PreferBelow{"price_tier": {PriceTier: true}, "5": {Tokens: 5}} {
-		if got := p.String(); got != want {
-			t.Errorf("%v is written as %s", p, got)
-		}
-	}
 }
